@@ -22,8 +22,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import oralib
-from oralib._types import Way
 from oralib.canaries.opacus import OpacusAudit
+from oralib.ground.types import Way
 from oralib.planning import AuditPlan, Claim, Design, Forecast
 
 SIGMA = 1.0

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from orabook.studies import run_dpsgd
-from oralib import DpSgd, _check
+from oralib import DpSgd
 from oralib.bounds import Counts
 from oralib.dpsgd.play import play_audits
+from oralib.ground import arguments
 
 
 def p_value_vectorised(v, r, epsilon, delta, n):
@@ -276,7 +277,7 @@ def simulate_training(
     It is there to be read, and as a test.
 
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     elements = dpsgd.d * np.arange(dpsgd.per_coordinate)
     run = partial(run_dpsgd, dpsgd, clip=clip, learning_rate=learning_rate, gradient=clip)
 

@@ -20,9 +20,9 @@ from ledger.small_channels import private_tables
 from ledger.validity import critical_failures
 from orabook.studies import SelfMutingResponse
 from oralib import Channel, ThresholdGuesser, channel
-from oralib._types import Feedback
 from oralib.bounds import adaptive_failure_probability, epsilon_lower_bound, p
 from oralib.games import adaptive_law, one_run_law
+from oralib.ground.types import Feedback
 from oralib.mechanisms import Count, XorInPairs, XorRandomizedResponse
 
 Vector = NDArray[np.float64]

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ledger.findings import Finding
-from oralib._rounding import first_largest
 from oralib.bounds import Counts
+from oralib.ground.rounding import first_largest
 
 
 def first_least(values: Iterable[float]) -> int:

@@ -5,9 +5,9 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import Channel, Counts
-from oralib._binomial import log_pmfs
-from oralib._rounding import log_ratio, snap
 from oralib.games import check_base, check_players, guesses_at, law_of_guesses, play_game
+from oralib.ground.binomial import log_pmfs
+from oralib.ground.rounding import log_ratio, snap
 from oralib.guessers import Guesser
 from oralib.mechanisms import Mechanism, Signs
 

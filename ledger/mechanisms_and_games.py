@@ -17,8 +17,8 @@ from ledger.mutants import replaced
 from ledger.small_channels import LN3, randomized_response
 from orabook.studies import run_dpsgd
 from oralib import Channel, Counts, DpSgd, ThresholdGuesser, channel, classic, one_run, p
-from oralib._types import Feedback
 from oralib.games import adaptive_law
+from oralib.ground.types import Feedback
 from oralib.mechanisms import DiscreteMechanism, sign_vectors
 from oralib.mechanisms.elements import (
     AllOrNothing,

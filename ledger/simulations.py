@@ -20,8 +20,8 @@ from orabook.laws import count_in_sets_law, mean_bound, single_step_law
 from orabook.place import book_file
 from orabook.single_step import simulate_single_step
 from oralib import Counts, DpSgd, epsilon_lower_bound, simulate_dpsgd
-from oralib._rounding import first_largest
-from oralib._types import Feedback, PValue
+from oralib.ground.rounding import first_largest
+from oralib.ground.types import Feedback, PValue
 
 #: Why Monte Carlo rows let small changes pass.
 TOO_SMALL = "smaller than what this many audits can tell"

@@ -11,9 +11,10 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
-from oralib import Channel, _check, p
-from oralib._rounding import snap
-from oralib._types import PLAYED, Array
+from oralib import Channel, p
+from oralib.ground import arguments
+from oralib.ground.rounding import snap
+from oralib.ground.types import PLAYED, Array
 from oralib.mechanisms import Signs, sign_vectors
 
 
@@ -42,9 +43,9 @@ class ExtremalResponse:
     r: int
 
     def __post_init__(self) -> None:
-        r, level = _check.integer("r", self.r, 1), _check.real("level", self.level, 0, 50)
-        v, delta = _check.integer("v", self.v, 1, r), _check.real("delta", self.delta, 0, 1)
-        _check.store(self, level=level, delta=delta, v=v, r=r)
+        r, level = arguments.integer("r", self.r, 1), arguments.real("level", self.level, 0, 50)
+        v, delta = arguments.integer("v", self.v, 1, r), arguments.real("delta", self.delta, 0, 1)
+        arguments.store(self, level=level, delta=delta, v=v, r=r)
 
     @property
     def epsilon(self) -> float:
@@ -75,7 +76,7 @@ class ExtremalResponse:
         return self.privacy_loss(output[..., index], 1)
 
     def check_size(self, n: int) -> int:
-        return _check.integer("n", n, self.r)
+        return arguments.integer("n", n, self.r)
 
     def outputs(self, n: int) -> Array:
         outputs = np.zeros((comb(n, self.r), 2**self.r, n), dtype=np.int8)
@@ -116,7 +117,7 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
     """
     c = np.asarray(thresholds)
     r = np.arange(1, c.size + 1)
-    _check.at_most("the number of thresholds", np.asarray(c.size), "n", np.asarray(n))
+    arguments.at_most("the number of thresholds", np.asarray(c.size), "n", np.asarray(n))
     if (c == 0).any():
         return 1.0
     reachable = c <= r
@@ -158,8 +159,8 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
     >>> [best_mean(channel(Xor(), 2), one_right_guess, feedback=f) for f in ("none", "one-way")]
     [0.5, 1.0]
     """
-    _check.one_of("feedback", feedback, PLAYED)
-    n, signs = _check.integer("n", channel.n, 1, 5), channel.signs
+    arguments.one_of("feedback", feedback, PLAYED)
+    n, signs = arguments.integer("n", channel.n, 1, 5), channel.signs
     worth = np.asarray(value, dtype=float)
     if worth.shape != (n + 1, n + 1):
         raise ValueError(f"value must have shape {(n + 1, n + 1)}, got shape {worth.shape}")

@@ -20,11 +20,12 @@ from tqdm import tqdm
 
 from orabook.laws import mean_bound, sums_law
 from orabook.single_step import simulate_single_step
-from oralib import DpSgd, Dropping, _check, simulate_dpsgd, simulate_hopping
-from oralib._types import PLAYED
+from oralib import DpSgd, Dropping, simulate_dpsgd, simulate_hopping
 from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound, valid_lower_bound
 from oralib.dpsgd import simulate_likelihood
 from oralib.games import adaptive, one_run
+from oralib.ground import arguments
+from oralib.ground.types import PLAYED
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import CountInSets, LocalLaplace
 
@@ -239,9 +240,9 @@ def adaptive_count_in_sets(
     1  2  one-way
     2  2     full
     """
-    sets, guesser = _check.integer("sets", sets, 1), ThresholdGuesser(tau)
+    sets, guesser = arguments.integer("sets", sets, 1), ThresholdGuesser(tau)
     words = words_of("feedbacks", feedbacks, PLAYED)
-    whole = _row("sizes", _check.integers("sizes", _readable(sizes), 1))
+    whole = _row("sizes", arguments.integers("sizes", _readable(sizes), 1))
     rows = []
     for word, s in _with_bar(list(product(words, whole))):
         mechanism, n = CountInSets(s), s * sets
@@ -359,7 +360,7 @@ def summarise(
     if not named:
         raise ValueError("counts must have at least one entry, got counts={}")
     for each in named.values():
-        _check.instance("counts", each, Counts, "Counts(75, 100, n=1000)")
+        arguments.instance("counts", each, Counts, "Counts(75, 100, n=1000)")
     rows = [summary(each, beta, delta) for each in named.values()]
     return pd.DataFrame(rows, index=list(named))
 
@@ -394,18 +395,18 @@ def reals_of(
     name: str, values: Iterable[float], low: float, high: float, interval: str
 ) -> list[float]:
     """A grid of numbers in an interval; a single number is a grid of one point."""
-    return _row(name, _check.reals(name, _readable(values), low, high, interval=interval))
+    return _row(name, arguments.reals(name, _readable(values), low, high, interval=interval))
 
 
 def words_of(name: str, values: Iterable[str], allowed: Iterable[str]) -> list[str]:
     """A grid of some of the allowed words."""
-    words = _row(name, _check.array(name, _readable(values), "a row of words"))
-    return [_check.one_of(name, word, tuple(allowed)) for word in words]
+    words = _row(name, arguments.array(name, _readable(values), "a row of words"))
+    return [arguments.one_of(name, word, tuple(allowed)) for word in words]
 
 
 def elements_of(ratios: Iterable[float], d: int) -> list[int]:
     """The numbers of elements n with these ratios n / d."""
-    d = _check.integer("d", d, 1)
+    d = arguments.integer("d", d, 1)
     return [max(1, round(ratio * d)) for ratio in reals_of("ratios", ratios, 0, 1e12, "(]")]
 
 

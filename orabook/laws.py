@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from orabook.single_step import guess_distances
-from oralib import DpSgd, _check
-from oralib._binomial import log_pmfs
-from oralib._types import PLAYED, Feedback, PValue
+from oralib import DpSgd
 from oralib.bounds import epsilon_lower_bound
 from oralib.dpsgd.sums import _joint_law
+from oralib.ground import arguments
+from oralib.ground.binomial import log_pmfs
+from oralib.ground.types import PLAYED, Feedback, PValue
 
 __all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound"]
 
@@ -42,17 +43,17 @@ class Law:
     n: int
 
     def __post_init__(self) -> None:
-        v, r = (np.atleast_1d(_check.integers(name, getattr(self, name))) for name in ("v", "r"))
-        probability = np.atleast_1d(_check.reals("probability", self.probability, 0, 1))
-        n = _check.integer("n", self.n, 0)
+        v, r = (np.atleast_1d(arguments.integers(name, getattr(self, name))) for name in ("v", "r"))
+        probability = np.atleast_1d(arguments.reals("probability", self.probability, 0, 1))
+        n = arguments.integer("n", self.n, 0)
         if not v.shape == r.shape == probability.shape or v.ndim != 1:
             got = f"got shapes {v.shape}, {r.shape} and {probability.shape}"
             raise ValueError(f"v, r and probability must have one entry for each outcome, {got}")
-        _check.at_most("v", v, "r", r)
-        _check.at_most("r", r, "n", np.broadcast_to(n, r.shape))
+        arguments.at_most("v", v, "r", r)
+        arguments.at_most("r", r, "n", np.broadcast_to(n, r.shape))
         if not abs(probability.sum() - 1) <= 1e-3:  # large laws are summed in strides
             raise ValueError(f"probability must sum to 1, got a sum of {probability.sum():.6g}")
-        _check.store(self, v=v, r=r, probability=probability, n=n)
+        arguments.store(self, v=v, r=r, probability=probability, n=n)
 
 
 def mean_bound(
@@ -68,7 +69,7 @@ def mean_bound(
     >>> round(mean_bound(count_in_sets_law(2, 100, "full")), 4)
     3.9029
     """
-    _check.instance("law", law, Law, "count_in_sets_law(2, 100)")
+    arguments.instance("law", law, Law, "count_in_sets_law(2, 100)")
     bounds = epsilon_lower_bound(law.v, law.r, beta=beta, delta=delta, n=law.n, method=method)
     return float(law.probability @ bounds)
 
@@ -81,8 +82,8 @@ def local_laplace_law(epsilon: float, n: int) -> Law:
     >>> round(mean_bound(local_laplace_law(2.0, 1000)), 4)
     1.3556
     """
-    epsilon = _check.real("epsilon", epsilon, 0, np.inf, interval="()")
-    n = _check.integer("n", n, 1)
+    epsilon = arguments.real("epsilon", epsilon, 0, np.inf, interval="()")
+    n = arguments.integer("n", n, 1)
     accuracy = 1 - float(np.exp(-epsilon / 2)) / 2
     v = likely_counts(n, accuracy)
     return law_of(v, np.full(v.size, n), np.exp(log_pmfs(v, n, accuracy)), n)
@@ -100,9 +101,9 @@ def count_in_sets_law(s: int, sets: int, feedback: Feedback = "none") -> Law:
     >>> round(float(law.probability @ law.r), 6)
     100.0
     """
-    s, sets = _check.integer("s", s, 1), _check.integer("sets", sets, 1)
-    _check.one_of("feedback", feedback, PLAYED)
-    n = _check.integer("s * sets", s * sets, 1)
+    s, sets = arguments.integer("s", s, 1), arguments.integer("sets", sets, 1)
+    arguments.one_of("feedback", feedback, PLAYED)
+    n = arguments.integer("s * sets", s * sets, 1)
     if feedback == "none":
         agree = 2.0 ** (1 - s)
         whole = likely_counts(sets, agree)
@@ -183,8 +184,8 @@ def sums_law(dpsgd: DpSgd, guesses: int) -> Law:
     >>> round(mean_bound(law, delta=1e-5), 3)
     0.605
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
-    k = _check.integer("guesses", guesses, 1, dpsgd.n)
+    arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
+    k = arguments.integer("guesses", guesses, 1, dpsgd.n)
     used, s = dpsgd.used_coordinates, dpsgd.per_coordinate
     high, low = (_End(part, s) for part in (k - k // 2, k // 2))
     if high.coordinates + low.coordinates > used:

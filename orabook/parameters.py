@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from oralib import _check
+from oralib.ground import arguments
 
 __all__ = ["PARAMETERS", "at_most", "check", "did_you_mean", "evenly"]
 
@@ -26,14 +26,21 @@ def _list_of(convert: Callable[[str, Any], Any], name: str, value: Any) -> list[
 
 
 def _range(
-    check: Callable[..., Any], low: float, high: float = _check.LARGEST_COUNT, *, many: bool = False
+    check: Callable[..., Any],
+    low: float,
+    high: float = arguments.LARGEST_COUNT,
+    *,
+    many: bool = False,
 ) -> Callable[[str, Any], Any]:
     one = partial(check, low=low, high=high)
     return partial(_list_of, one) if many else one
 
 
-_integer, _integers = partial(_range, _check.integer), partial(_range, _check.integer, many=True)
-_real, _reals = partial(_range, _check.real), partial(_range, _check.real, many=True)
+_integer, _integers = (
+    partial(_range, arguments.integer),
+    partial(_range, arguments.integer, many=True),
+)
+_real, _reals = partial(_range, arguments.real), partial(_range, arguments.real, many=True)
 
 #: Every parameter that a chapter may have, and what checks and converts it. Within these ranges a
 #: chapter works, or refuses in its first cells; they exclude only what no chapter is made for.

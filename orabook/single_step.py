@@ -6,17 +6,17 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._binomial import log_pmf
-from oralib._jit import jit
-from oralib._rounding import ROUNDING
-from oralib._streams import play
-from oralib._types import PLAYED, Array, Feedback
 from oralib.bounds import Counts
 from oralib.dpsgd.play import ones_among
 from oralib.dpsgd.ratios import log_mixture
 from oralib.dpsgd.setting import DpSgd
 from oralib.games import adaptive_game, check_number
+from oralib.ground import arguments
+from oralib.ground.binomial import log_pmf
+from oralib.ground.jit import jit
+from oralib.ground.rounding import ROUNDING
+from oralib.ground.streams import play
+from oralib.ground.types import PLAYED, Array, Feedback
 
 __all__ = ["simulate_single_step"]
 
@@ -40,7 +40,7 @@ def simulate_single_step(
     >>> bool(abs(counts.accuracy.mean() - 0.8) < 0.02)
     True
     """
-    _check.one_of("feedback", feedback, PLAYED)
+    arguments.one_of("feedback", feedback, PLAYED)
     distances = guess_distances(dpsgd, tau, last=feedback == "none")
     fixed, most = guesses is not None, check_number(guesses, dpsgd.n)
     if fixed and feedback == "none":
@@ -66,13 +66,13 @@ def guess_distances(dpsgd: DpSgd, tau: float, *, last: bool = False) -> NDArray[
     The loss is an odd and monotone function of that distance, so |loss| >= tau there and beyond.
     With ``last`` only the entry of u = s is computed.
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
+    arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     if dpsgd.steps != 1 or dpsgd.sample_rate != 1:
         raise ValueError(
             "dpsgd must be a single full-batch step, with steps=1 and sample_rate=1, "
             f"got steps={dpsgd.steps} and sample_rate={dpsgd.sample_rate}"
         )
-    tau, s = _check.real("tau", tau, 1e-6, 1e3), dpsgd.per_coordinate
+    tau, s = arguments.real("tau", tau, 1e-6, 1e3), dpsgd.per_coordinate
     goal = tau - ROUNDING * max(1.0, tau)  # as ThresholdGuesser
     return np.asarray(_distances(s if last else 1, s, dpsgd.sigma, goal))
 

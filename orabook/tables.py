@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oralib import _check
-from oralib._rounding import snap
+from oralib.ground import arguments
+from oralib.ground.rounding import snap
 
 __all__ = ["Shown", "number", "show"]
 
@@ -128,9 +128,9 @@ def show(
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"frame must be a data frame, got frame={frame!r}")
     if columns is not None and not isinstance(columns, list):
-        _check.instance("columns", columns, Mapping, '{"n": "elements"}')
+        arguments.instance("columns", columns, Mapping, '{"n": "elements"}')
     given = digits if isinstance(digits, Mapping) else dict.fromkeys(frame.columns, digits)
-    by_column = {name: _check.integer("digits", many, 0, 30) for name, many in given.items()}
+    by_column = {name: arguments.integer("digits", many, 0, 30) for name, many in given.items()}
     errors = {f"{name}_se" for name in frame.columns}
     names = columns or [name for name in frame if name not in errors]
     chosen = names if isinstance(names, Mapping) else {x: HEADS.get(x, x) for x in names}

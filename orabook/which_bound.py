@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from oralib._types import FEEDBACKS, Feedback
 from oralib.bounds.valid import Counts, valid_rule
+from oralib.ground.types import FEEDBACKS, Feedback
 
 #: What the book calls the rules of :func:`oralib.valid_rule`.
 NAMES = {

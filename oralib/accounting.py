@@ -13,9 +13,9 @@ from functools import lru_cache
 from math import inf, isnan, log, log1p, nan, sqrt
 from typing import Any
 
-from oralib import _check
-from oralib._solve import largest_passing
-from oralib._types import ACCOUNTANTS, Accountant
+from oralib.ground import arguments
+from oralib.ground.solve import largest_passing
+from oralib.ground.types import ACCOUNTANTS, Accountant
 
 #: The smallest and the largest noise multiplier of a training run.
 SIGMA_RANGE = 1e-3, 1e6
@@ -35,7 +35,7 @@ def noise_multiplier(
     >>> round(noise_multiplier(2.0, 1e-5, 100, 0.1), 4)
     2.4224
     """
-    epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
+    epsilon = arguments.real("epsilon", epsilon, 0, 1000, interval="(]")
     return _noise_multiplier(epsilon, *_checked(delta, steps, sample_rate, accountant))
 
 
@@ -92,7 +92,7 @@ def certified_epsilon(
     >>> round(certified_epsilon(2.422402, 1e-5, 100, 0.1, accountant="pld"), 3)
     1.815
     """
-    sigma = _check.real("sigma", sigma, *SIGMA_RANGE)
+    sigma = arguments.real("sigma", sigma, *SIGMA_RANGE)
     epsilon = _spent(sigma, *_checked(delta, steps, sample_rate, accountant))
     if isnan(epsilon):
         raise ValueError(
@@ -126,7 +126,7 @@ def composed_epsilon(kinds: Sequence[tuple[float, float, int]], delta: float) ->
     from dp_accounting import pld
 
     for sigma, sample_rate, steps in kinds:
-        _check.real("sigma", sigma, *SIGMA_RANGE)
+        arguments.real("sigma", sigma, *SIGMA_RANGE)
         _checked(delta, steps, sample_rate, "pld")
     interval = WIDER * 1e-4 * max(coarseness(*kind) for kind in kinds)
     with quiet_accountant():
@@ -139,12 +139,12 @@ def composed_epsilon(kinds: Sequence[tuple[float, float, int]], delta: float) ->
 def _checked(
     delta: float, steps: int, sample_rate: float, accountant: Accountant
 ) -> tuple[float, int, float, Accountant]:
-    _check.one_of("accountant", accountant, ACCOUNTANTS)
+    arguments.one_of("accountant", accountant, ACCOUNTANTS)
     least, interval = (1e-12, "[)") if accountant == "pld" else (0, "()")
     return (
-        _check.real("delta", delta, least, 1, interval=interval),
-        _check.integer("steps", steps, 1),
-        _check.real("sample_rate", sample_rate, 1e-12, 1),  # below this the accountants fail
+        arguments.real("delta", delta, least, 1, interval=interval),
+        arguments.integer("steps", steps, 1),
+        arguments.real("sample_rate", sample_rate, 1e-12, 1),  # below this the accountants fail
         accountant,
     )
 

@@ -7,9 +7,9 @@ from itertools import combinations, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._rounding import ROUNDING, log_ratio, snap
-from oralib._types import Array
+from oralib.ground import arguments
+from oralib.ground.rounding import ROUNDING, log_ratio, snap
+from oralib.ground.types import Array
 from oralib.mechanisms import DiscreteMechanism, Signs, sign_vectors
 
 #: A table may have this many entries: 128 MiB of doubles.
@@ -39,7 +39,7 @@ class Channel:
     outputs: Array | None = None
 
     def __post_init__(self) -> None:
-        table = _check.reals("table", self.table, 0, 1 + 1e-9)
+        table = arguments.reals("table", self.table, 0, 1 + 1e-9)
         if table.ndim != 2 or table.shape[1] & (table.shape[1] - 1) or table.shape[1] < 2:
             raise ValueError(f"table must have a row per output, 2^n columns, got {table.shape}")
         total = table.sum(axis=0)
@@ -48,13 +48,13 @@ class Channel:
             got = f"got a sum of {total[worst]:.12g} in column {worst}"
             raise ValueError(f"each column of table must sum to 1, {got}")
         possible = table.any(axis=1)
-        _check.store(self, table=_check.read_only(table[possible]))
+        arguments.store(self, table=arguments.read_only(table[possible]))
         if self.outputs is not None:
             what = f"one entry per row of table, {len(table)}"
-            outputs = _check.array("outputs", self.outputs, what)
+            outputs = arguments.array("outputs", self.outputs, what)
             if outputs.shape[:1] != (len(table),):
                 raise ValueError(f"outputs must be {what}, got shape {outputs.shape}")
-            _check.store(self, outputs=_check.read_only(outputs[possible]))
+            arguments.store(self, outputs=arguments.read_only(outputs[possible]))
 
     @property
     def n(self) -> int:
@@ -69,12 +69,12 @@ class Channel:
     @cached_property
     def signs(self) -> Signs:
         """The datasets, one per row, in the order of the table's columns."""
-        return _check.read_only(sign_vectors(self.n))
+        return arguments.read_only(sign_vectors(self.n))
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
         """P[O = o] when the dataset is uniform."""
-        return _check.read_only(self.table.mean(axis=1))
+        return arguments.read_only(self.table.mean(axis=1))
 
     @cached_property
     def _given(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -90,7 +90,7 @@ class Channel:
 
     def delta(self, epsilon: float) -> float:
         """The least δ for which the table is (ε, δ)-DP at the given ε."""
-        factor = np.exp(_check.real("epsilon", epsilon, 0, 700))
+        factor = np.exp(arguments.real("epsilon", epsilon, 0, 700))
         worst = 0.0
         for axis in range(1, self.n + 1):
             for a, b in permutations(np.moveaxis(self.cube, axis, 0)):
@@ -101,13 +101,13 @@ class Channel:
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """The distributional privacy loss ℓ_i(o), outputs x n, in nats."""
-        return _check.read_only(snap(log_ratio(*self._given)))
+        return arguments.read_only(snap(log_ratio(*self._given)))
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
         """p(|ℓ_i(o)|), outputs x n: how often the likelier value of S_i is the right one."""
         minus, plus = self._given
-        return _check.read_only(snap(np.maximum(minus, plus) / (minus + plus)))
+        return arguments.read_only(snap(np.maximum(minus, plus) / (minus + plus)))
 
     @cached_property
     def ddp(self) -> float:
@@ -136,7 +136,7 @@ class Channel:
         """The total variation distance between the outputs for S_i = -1 and S_i = 1, for each i."""
         minus, plus = self._given
         difference = np.where(self.privacy_loss == 0, 0.0, np.abs(minus - plus))
-        return _check.read_only(snap(difference.sum(axis=0) / 2))
+        return arguments.read_only(snap(difference.sum(axis=0) / 2))
 
     def conditional_loss(self, output: int, known: Signs, index: int) -> float:
         """ℓ_i(o) for a row, given known signs of others (0: unknown); nan if these rule it out."""
@@ -153,7 +153,7 @@ class Channel:
         for i in range(self.n):
             ratio = log_ratio(*np.split(self.cube, 2, axis=i + 1))
             loss[:, :, i] = np.broadcast_to(ratio, self.cube.shape).reshape(self.table.shape)
-        return _check.read_only(snap(loss))
+        return arguments.read_only(snap(loss))
 
 
 def channel(mechanism: DiscreteMechanism, n: int) -> Channel:
@@ -164,7 +164,7 @@ def channel(mechanism: DiscreteMechanism, n: int) -> Channel:
     0.6875
     """
     discrete = "Count(), with finitely many outputs"
-    _check.instance("mechanism", mechanism, DiscreteMechanism, discrete)
+    arguments.instance("mechanism", mechanism, DiscreteMechanism, discrete)
     n = mechanism.check_size(n)
     if n > 24 or mechanism.count_outputs(n) * 2**n > LARGEST_TABLE:
         raise ValueError(
@@ -190,5 +190,5 @@ def largest_loss(cube: Array, axis: int) -> float:
 def average_of_best(probability: Array, accuracy: Array, k: int | None) -> float:
     """The mean of the k largest accuracies of each output, by default of all accuracies."""
     n = accuracy.shape[1]
-    k = n if k is None else _check.integer("k", k, 1, n)
+    k = n if k is None else arguments.integer("k", k, 1, n)
     return float(snap(probability @ np.sort(accuracy, axis=1)[:, n - k :].mean(axis=1)))

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check
-from oralib._rounding import log_ratio, snap
-from oralib._streams import BLOCK, play
-from oralib._types import PLAYED, Feedback
 from oralib.bounds import Counts
 from oralib.channels import Channel
+from oralib.ground import arguments
+from oralib.ground.rounding import log_ratio, snap
+from oralib.ground.streams import BLOCK, play
+from oralib.ground.types import PLAYED, Feedback
 from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser, fixed_number
 from oralib.mechanisms import Mechanism, Signs
 
@@ -81,7 +81,7 @@ def classic(
     >>> int(counts.r[0]), counts.game
     (1000, 'classic')
     """
-    rounds, base = _check.integer("rounds", rounds, 1), check_base(base)
+    rounds, base = arguments.integer("rounds", rounds, 1), check_base(base)
     check_players(mechanism, guesser, rounds)
     try:
         mechanism.check_size(len(base))
@@ -91,7 +91,7 @@ def classic(
     def guess(signs: Signs, rng: Generator) -> Signs:
         datasets = np.tile(base, (*signs.shape, 1))
         datasets[..., 0] = signs
-        output = mechanism.run(_check.read_only(datasets), rng)
+        output = mechanism.run(arguments.read_only(datasets), rng)
         return guesses_at(guesser, mechanism.conditional_loss(output, datasets, 0), signs)
 
     # The 0 is the place of the coin: it belongs to the name of the random stream.
@@ -134,8 +134,8 @@ def adaptive(
     """
     check_players(mechanism, guesser, n)
     n = mechanism.check_size(n)
-    _check.one_of("feedback", feedback, PLAYED[1:])
-    _check.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
+    arguments.one_of("feedback", feedback, PLAYED[1:])
+    arguments.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
     most, full = check_number(guesses, n), feedback == "full"
 
     def guess(signs: Signs, rng: Generator) -> Signs:
@@ -158,7 +158,7 @@ def adaptive(
 
 def check_number(guesses: int | None, n: int) -> int:
     """The most guesses that an adaptive audit of n elements may take."""
-    return n if guesses is None else _check.integer("guesses", guesses, 1, n)
+    return n if guesses is None else arguments.integer("guesses", guesses, 1, n)
 
 
 def adaptive_game(feedback: Feedback, guesses: int | None) -> str:
@@ -191,7 +191,9 @@ def play_game(
     def block(size: int, rng: Generator) -> tuple[Any, Any]:
         # Always as many as fit, so that the first trials do not depend on how many are requested.
         # Read-only: a mechanism must not change the signs by which guesses are judged.
-        signs = _check.read_only(np.where(rng.random((largest, n)) < 0.5, np.int8(-1), np.int8(1)))
+        signs = arguments.read_only(
+            np.where(rng.random((largest, n)) < 0.5, np.int8(-1), np.int8(1))
+        )
         guesses = guess(signs, rng)[:size]
         v, r = (guesses == signs[:size]).sum(axis=1), np.count_nonzero(guesses, axis=1)
         return v, r if number is None else np.full_like(r, number)
@@ -231,15 +233,15 @@ def guesses_at(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
 
 def check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
     """The two must be able to play for at most this many guesses."""
-    _check.instance("mechanism", mechanism, Mechanism, "Count()")
-    _check.instance("guesser", guesser, Guesser, "TopGuesser(10)")
-    most = _check.integer("n", most, 1)  # a user's own mechanism need not check it
+    arguments.instance("mechanism", mechanism, Mechanism, "Count()")
+    arguments.instance("guesser", guesser, Guesser, "TopGuesser(10)")
+    most = arguments.integer("n", most, 1)  # a user's own mechanism need not check it
     if isinstance(guesser, TopGuesser):
-        _check.integer("k", guesser.k, 1, most)
+        arguments.integer("k", guesser.k, 1, most)
 
 
 def check_base(base: ArrayLike) -> Signs:
-    signs = np.array(_check.integers("base", base, -1, 1), dtype=np.int8)
+    signs = np.array(arguments.integers("base", base, -1, 1), dtype=np.int8)
     if signs.ndim != 1 or not signs.size or not signs.all():
         raise ValueError(f"base must be a vector of signs -1 and 1, got base={signs.tolist()}")
     return signs
@@ -253,8 +255,8 @@ def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     >>> float(law[2, 2]), float(law[0, 0])
     (0.5, 0.5)
     """
-    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
-    _check.instance("guesser", guesser, Guesser, "TopGuesser(10)")
+    arguments.instance("channel", channel, Channel, "channel(Count(), 4)")
+    arguments.instance("guesser", guesser, Guesser, "TopGuesser(10)")
     return law_of_guesses(channel, guesses_at(guesser, channel.privacy_loss)[:, None, :])
 
 
@@ -271,9 +273,9 @@ def adaptive_law(
     >>> float(adaptive_law(channel(Xor(), 3), ThresholdGuesser(float("inf")))[1, 1])
     1.0
     """
-    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
-    _check.one_of("feedback", feedback, PLAYED[1:])
-    _check.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
+    arguments.instance("channel", channel, Channel, "channel(Count(), 4)")
+    arguments.one_of("feedback", feedback, PLAYED[1:])
+    arguments.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
     most, n = check_number(guesses, channel.n), channel.n
     said = np.zeros((*channel.table.shape, n), dtype=np.int8)
     # For each output and dataset, the elements whose signs are revealed, as the bits of a number.

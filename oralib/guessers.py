@@ -9,9 +9,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._rounding import ROUNDING, largest_first
-from oralib._types import Array
+from oralib.ground import arguments
+from oralib.ground.rounding import ROUNDING, largest_first
+from oralib.ground.types import Array
 
 
 @runtime_checkable
@@ -40,7 +40,7 @@ def fixed_number(guesser: Guesser, n: int) -> int | None:
     """
     method = getattr(guesser, "fixed_number", None)
     number = None if method is None else method(n)
-    return None if number is None else _check.integer("fixed_number", number, 0, n)
+    return None if number is None else arguments.integer("fixed_number", number, 0, n)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ThresholdGuesser:
     tau: float = 0.0
 
     def __post_init__(self) -> None:
-        _check.store(self, tau=_check.real("tau", self.tau, 0) + 0.0)  # -0.0 is 0.0
+        arguments.store(self, tau=arguments.real("tau", self.tau, 0) + 0.0)  # -0.0 is 0.0
 
     def guess(self, loss: Array) -> NDArray[np.int8]:
         tau = self.tau if np.isinf(self.tau) else self.tau - ROUNDING * max(1.0, self.tau)
@@ -81,10 +81,10 @@ class TopGuesser:
     k: int
 
     def __post_init__(self) -> None:
-        _check.store(self, k=_check.integer("k", self.k, 1))
+        arguments.store(self, k=arguments.integer("k", self.k, 1))
 
     def guess(self, loss: Array) -> NDArray[np.int8]:
-        _check.integer("k", self.k, 1, np.shape(loss)[-1])
+        arguments.integer("k", self.k, 1, np.shape(loss)[-1])
         guesses = _likelier(loss)
         np.put_along_axis(guesses, largest_first(np.abs(loss))[..., self.k :], 0, axis=-1)
         return guesses

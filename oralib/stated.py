@@ -18,12 +18,12 @@ from math import sqrt
 
 import numpy as np
 
-from oralib import _check
-from oralib._text import rounded_up
-from oralib._types import Array, Coins, Feedback, Said
 from oralib.bounds import Counts
 from oralib.bounds.p_values import p_values
 from oralib.bounds.valid import Expected, leaks, pilot_of, valid_rule
+from oralib.ground import arguments
+from oralib.ground.text import rounded_up
+from oralib.ground.types import Array, Coins, Feedback, Said
 from oralib.training import Profile, Stretches, coarse_profile, stretches_of
 
 #: How many times the stated noise, at most and at least, is told.
@@ -135,14 +135,14 @@ class TrainingTest:
     def __post_init__(self) -> None:
         if not isinstance(self.claim, Profile):
             stretches_of(self.claim, "claim")
-        beta, _ = _check.beta_and_delta(self.beta)
-        n = _check.integer("n", self.n, 1)
+        beta, _ = arguments.beta_and_delta(self.beta)
+        n = arguments.integer("n", self.n, 1)
         guesses = self.guesses
         if guesses is not None:
-            guesses = _check.integer("guesses", guesses, 1, n)
+            guesses = arguments.integer("guesses", guesses, 1, n)
         elif self.expected is None:
             raise ValueError("expected must be given if guesses is None, got expected=None")
-        _check.store(self, beta=beta, n=n, guesses=guesses)
+        arguments.store(self, beta=beta, n=n, guesses=guesses)
         design = self._counts(0)
         valid_rule(design, 1.0)  # an error if there is none
         pilot_of(design, self.expected)
@@ -256,7 +256,7 @@ class TrainingTest:
         )
 
     def _check(self, counts: Counts) -> None:
-        _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000, r_fixed=True)")
+        arguments.instance("counts", counts, Counts, "Counts(75, 100, n=1000, r_fixed=True)")
         if counts.trials != 1:
             raise ValueError(f"counts must be those of one audit, got {counts.trials} audits")
         planned = self._counts(int(np.squeeze(counts.r)))

@@ -16,8 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib import _check, accounting
-from oralib._types import ACCOUNTANTS, Accountant
+from oralib import accounting
+from oralib.ground import arguments
+from oralib.ground.types import ACCOUNTANTS, Accountant
 
 #: The ε of a profile, if no others are given: denser where claims are usual.
 EPSILONS = np.concatenate(
@@ -53,11 +54,11 @@ class Training:
     steps: int
 
     def __post_init__(self) -> None:
-        _check.store(
+        arguments.store(
             self,
-            sigma=_check.real("sigma", self.sigma, *accounting.SIGMA_RANGE),
-            sample_rate=_check.real("sample_rate", self.sample_rate, 1e-12, 1),
-            steps=_check.integer("steps", self.steps, 1),
+            sigma=arguments.real("sigma", self.sigma, *accounting.SIGMA_RANGE),
+            sample_rate=arguments.real("sample_rate", self.sample_rate, 1e-12, 1),
+            steps=arguments.integer("steps", self.steps, 1),
         )
 
     def with_noise(self, share: float) -> "Training":
@@ -95,16 +96,16 @@ class Profile:
 
     def __post_init__(self) -> None:
         both = {"d_in": self.d_in, "d_out": self.d_in if self.d_out is None else self.d_out}
-        arrays = {name: np.atleast_1d(_check.reals(name, x, 0, 1)) for name, x in both.items()}
+        arrays = {name: np.atleast_1d(arguments.reals(name, x, 0, 1)) for name, x in both.items()}
         arrays["epsilon"] = np.atleast_1d(
-            _check.reals("epsilon", self.epsilon, 0, np.inf, interval="[)")
+            arguments.reals("epsilon", self.epsilon, 0, np.inf, interval="[)")
         )
         if len({array.shape for array in arrays.values()}) > 1 or arrays["epsilon"].ndim != 1:
             got = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
             raise ValueError(f"epsilon, d_in and d_out must be lists of one length, got {got}")
         for array in arrays.values():
-            _check.read_only(array)
-        _check.store(self, **arrays)
+            arguments.read_only(array)
+        arguments.store(self, **arrays)
 
     @staticmethod
     def of(
@@ -122,9 +123,9 @@ class Profile:
             ``"pld"``, nearly exact; or ``"rdp"``, if only Rényi divergences are claimed: then both
             numbers are the δ that follows from them.
         """
-        _check.one_of("accountant", accountant, ACCOUNTANTS)
+        arguments.one_of("accountant", accountant, ACCOUNTANTS)
         stretches = stretches_of(training)
-        grid = np.atleast_1d(_check.reals("epsilons", epsilons, 0, np.inf, interval="[)"))
+        grid = np.atleast_1d(arguments.reals("epsilons", epsilons, 0, np.inf, interval="[)"))
         return _profile(stretches, tuple(grid.tolist()), accountant)
 
 
@@ -132,7 +133,7 @@ def stretches_of(training: Stretches, name: str = "training") -> tuple[Training,
     """The stretches of a training, checked; ``name`` is for messages."""
     parts = tuple(training) if isinstance(training, list | tuple) else (training,)
     for part in parts:
-        _check.instance(name, part, Training, "Training(2.4224, 0.1, 100), or a list of such")
+        arguments.instance(name, part, Training, "Training(2.4224, 0.1, 100), or a list of such")
     if not parts:
         raise ValueError(f"{name} must have at least one stretch, got none")
     return parts

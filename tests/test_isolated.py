@@ -7,8 +7,8 @@ from scipy import integrate, optimize, special, stats
 from orabook import laws, studies
 from orabook.studies import confidence, isolated, isolated_limit
 from oralib import DpSgd, certified_epsilon
-from oralib._types import VIEWS
 from oralib.dpsgd import simulate_likelihood
+from oralib.ground.types import VIEWS
 
 SIGMA = 2.422402
 MAIN = DpSgd(1000, sigma=SIGMA)

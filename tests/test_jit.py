@@ -18,11 +18,11 @@ import pytest
 from test_scores import gaussian, run, written
 
 import oralib
-from oralib import _jit
 from oralib.bounds import clopper_pearson_lower
 from oralib.bounds import epsilon_lower_bound_independent as independent
+from oralib.ground import jit
 
-CALLED = """from oralib._jit import formula, jit
+CALLED = """from oralib.ground.jit import formula, jit
 
 @formula
 def one_more(x):
@@ -32,7 +32,7 @@ def one_more(x):
 def called(x):
     return one_more(x)
 """
-CALLING = """from oralib._jit import jit
+CALLING = """from oralib.ground.jit import jit
 from oralib.called import called, one_more
 
 @jit
@@ -46,8 +46,9 @@ print(module.calling(2), *module.calling.compiled.stats.cache_hits)"""
 @pytest.fixture
 def package(tmp_path):
     folder = tmp_path / "oralib"
-    folder.mkdir()
-    shutil.copy(Path(oralib.__file__).parent / "_jit.py", folder)
+    (folder / "ground").mkdir(parents=True)
+    (folder / "ground" / "__init__.py").write_text("")
+    shutil.copy(jit.__file__, folder / "ground")
     for name, text in (("__init__", ""), ("called", CALLED), ("calling", CALLING)):
         (folder / f"{name}.py").write_text(text)
     return folder
@@ -94,7 +95,7 @@ def test_open_cache_is_not_used(package, tmp_path):
 def cache(tmp_path, monkeypatch):
     """A folder for caches, and a function that asks for the kernels' folder in it."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    return tmp_path / "oralib", _jit._cache_folder.__wrapped__
+    return tmp_path / "oralib", jit._cache_folder.__wrapped__
 
 
 def test_cache_folder_is_closed(cache):
@@ -117,7 +118,7 @@ def test_cache_folder_belongs_to_the_user(cache, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     assert folder() is None
     monkeypatch.undo()
-    assert _jit._is_closed(place)
+    assert jit._is_closed(place)
 
 
 @pytest.mark.parametrize("inner", [False, True])

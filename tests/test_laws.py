@@ -10,7 +10,7 @@ from orabook.laws import count_in_sets_law, local_laplace_law, mean_bound, sums_
 from orabook.single_step import simulate_single_step
 from orabook.studies import single_step_law
 from oralib import DpSgd, ThresholdGuesser, channel
-from oralib._binomial import log_pmfs
+from oralib.ground.binomial import log_pmfs
 
 
 @pytest.mark.parametrize("feedback", ["none", "one-way", "full"])

@@ -30,10 +30,10 @@ from oralib import (
     valid_lower_bound,
 )
 from oralib.__main__ import main
-from oralib._types import WAYS
 from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.canaries.opacus import OpacusAudit
 from oralib.dpsgd.prediction import predicted_accuracy
+from oralib.ground.types import WAYS
 from oralib.planning import (
     Claim,
     Design,

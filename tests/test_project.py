@@ -20,11 +20,13 @@ import oralib
 from orabook.__main__ import main
 from orabook.builder import downloads
 from orabook.experiments import REPORTED
+from orabook.runs import run
 from orabook.runs.folders import appearing, check_new
 from oralib.__main__ import main as oralib_command
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 #: The packages of the repository.
 PACKAGES = ("oralib", "oraudit", "orabook", "ledger", "benchmarks")
@@ -63,6 +65,19 @@ def test_missing_packages_are_named_with_their_extra(monkeypatch, capsys):
     assert main(["run", "x.ipynb"]) == 2
     said = "error: papermill is not installed: pip install '.[runs]' in the repository\n"
     assert capsys.readouterr().err == said
+
+
+def test_every_package_is_on_each_list():
+    """A folder of modules at the top; what a rerun depends on are those that are installed."""
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
+    tools = SETTINGS["tool"]
+    installed = set(tools["hatch"]["build"]["targets"]["wheel"]["packages"])
+    assert installed == set(run.PACKAGES) < folders
+    assert folders <= set(downloads.PROJECT) & set(PACKAGES)
+    assert folders - {"benchmarks"} <= set(tools["pytest"]["ini_options"]["testpaths"])
+    assert folders - {"benchmarks"} == set(tools["mypy"]["files"])
+    hidden = yaml.safe_load((ROOT / "_config.yml").read_text())["exclude_patterns"]
+    assert folders <= set(hidden)
 
 
 def test_a_wheel_has_the_packages_the_extras_and_nothing_else(tmp_path):
@@ -322,8 +337,8 @@ def test_the_reference_lists_every_module(package):
     reference = (ROOT / "book" / "api.md").read_text()
     places = [*(ROOT / package).glob("*.py"), *(ROOT / package).glob("*/__init__.py")]
     names = {path.parent.name if path.stem == "__init__" else path.stem for path in places}
-    # What finds the book's files is nobody's business but orabook's.
-    for name in names - {package, "place"}:
+    # What finds the book's files is orabook's business, and the helpers are oralib's.
+    for name in names - {package, "place", "ground"}:
         assert name.startswith("_") or re.search(rf"^\| .*`{name}`", reference, re.MULTILINE), name
 
 

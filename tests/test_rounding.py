@@ -22,7 +22,7 @@ from ledger.games import classic_law, full_knowledge_law
 from orabook import tables
 from orabook.prose import expressions
 from orabook.studies import SampledChannel
-from oralib._rounding import ROUNDING, first_largest, largest_first, log_ratio, snap
+from oralib.ground.rounding import ROUNDING, first_largest, largest_first, log_ratio, snap
 
 BOOK = Path(__file__).parent.parent / "book"
 

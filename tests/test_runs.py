@@ -322,7 +322,7 @@ def test_the_name_of_a_run_changes_with_all_that_it_is_made_of(small, tmp_path, 
     seen.append(key())
     package = tmp_path / "orabook"
     package.mkdir()
-    monkeypatch.setattr(run.orabook, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(run, "files", lambda name: tmp_path / name)
     for source in ("a = 1", "a = 2"):  # sources are read again each time
         (package / "module.py").write_text(source)
         seen.append(key())

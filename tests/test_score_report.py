@@ -15,10 +15,10 @@ from test_scores import gaussian, run, written
 
 import oralib
 from oralib import Canaries, Counts, DpSgd, audit_counts, audit_guesses, audit_scores
-from oralib._streams import stream
 from oralib.bounds import epsilon_lower_bound_random_r as random_r
 from oralib.bounds import valid_lower_bound
 from oralib.commands.common import clock
+from oralib.ground.streams import stream
 from oralib.scores import UNFAIR, Check, Seen
 from oralib.scores.guessing import LEAST_GUESSES, best_number, right_guesses
 from oralib.scores.picture import guess_picture, score_picture

@@ -19,8 +19,8 @@ import oralib
 from ledger import worst_cases
 from oralib import Counts, audit_counts, audit_guesses, audit_scores, valid_lower_bound
 from oralib.__main__ import main
-from oralib._streams import stream
-from oralib._text import rounded_down
+from oralib.ground.streams import stream
+from oralib.ground.text import rounded_down
 from oralib.scores import UNFAIR
 from oralib.scores.guessing import exact_bounds, right_guesses, spread_numbers, ties_drawn
 

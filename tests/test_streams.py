@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oralib import ThresholdGuesser, Xor, one_run
-from oralib._streams import BLOCK, play, stream
+from oralib.ground.streams import BLOCK, play, stream
 
 
 def test_streams_are_keyed():

@@ -16,7 +16,7 @@ from orabook.builder import data
 from orabook.trainings import blackbox, planted, release_noise
 from orabook.trainings.leak import expected_batch
 from oralib import Canaries
-from oralib._types import WAYS
+from oralib.ground.types import WAYS
 from oralib.scores.seen import LIMIT
 
 pytestmark = pytest.mark.torch

@@ -6,7 +6,7 @@ import pytest
 
 import oralib
 from orabook import which_bound
-from oralib._types import FEEDBACKS
+from oralib.ground.types import FEEDBACKS
 
 
 def test_every_audit_is_in_exactly_one_row_with_the_bound_of_the_library():

@@ -2,7 +2,7 @@
 //
 // A plain script, without a framework, that also works from file://. It fills every element of the
 // class "calculator"; what stands there before is for readers without JavaScript. The numbers are
-// those of oralib, computed in the same way (oralib/_binomial.py and oralib/bounds); a test
+// those of oralib, computed in the same way (oralib/ground/binomial.py and oralib/bounds); a test
 // compares the two on a thousand inputs.
 (() => {
   "use strict";

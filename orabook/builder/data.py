@@ -35,9 +35,9 @@ from oralib import (
     simulate_hopping,
     valid_lower_bound,
 )
-from oralib._types import PValue
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.likelihood import likelihood_counts
+from oralib.ground.types import PValue
 
 FOLDER = BOOK / "data"
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from orabook.drawings.pen import LARGE, RIGHT, SMALL, WIDTH, WRONG, Page
 from orabook.figures.style import BLUE, GREEN, GREY, ORANGE, RED, Picture, in_house_style
 from orabook.which_bound import NAMES, valid_bound
-from oralib._types import PLAYED
 from oralib.bounds import p
+from oralib.ground.types import PLAYED
 
 
 @in_house_style

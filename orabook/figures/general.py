@@ -15,7 +15,7 @@ from orabook.figures import draw
 from orabook.figures.data import note, note_cells
 from orabook.figures.style import GREY, RED, Curve, Picture, in_house_style, ink_on
 from orabook.tables import HEADS
-from oralib._rounding import first_largest
+from oralib.ground.rounding import first_largest
 
 
 def curves_of(

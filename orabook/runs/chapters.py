@@ -22,7 +22,7 @@ from orabook.parameters import PARAMETERS, did_you_mean
 from orabook.place import BOOK
 from orabook.products import restore
 from orabook.results import results_of
-from oralib import _check
+from oralib.ground import arguments
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def find_chapter(name: str | os.PathLike[str]) -> Chapter:
     >>> find_chapter("06-dp-sgd").parameters["epsilon"].meaning
     'privacy level of the training, in nats'
     """
-    name = str(_check.path("name", name))
+    name = str(arguments.path("name", name))
     path = Path(name) if name.endswith(".ipynb") else BOOK / f"{name}.ipynb"
     if path.is_file():
         return _read(path)

@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 
 from orabook.runs.chapters import Chapter, Loader, check_parameters, find_chapter
-from oralib import _check
+from oralib.ground import arguments
 
 #: The keys of a grid file, and what each must hold.
 KEYS = {"chapter": str, "parameters": dict, "product": dict, "points": list}
@@ -51,7 +51,7 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
     >>> grid.chapter.name, grid.axes, len(grid.points)
     ('running', ('ratio', 'k'), 50)
     """
-    path = _check.path("path", path)
+    path = arguments.path("path", path)
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader)
         if not isinstance(content, dict) or "chapter" not in content:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,18 +23,18 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from papermill.engines import papermill_engines
 
-import orabook
-import oralib
 from orabook.builder.downloads import ask_git
 from orabook.place import BOOK
 from orabook.products import ProductEngine
 from orabook.results import as_json, results_of
 from orabook.runs.chapters import Chapter, check_parameters
 from orabook.runs.folders import appearing, check_new
-from oralib import _check
+from oralib.ground import arguments
 
 #: The packages that the numbers depend on.
 NUMERIC = ("numpy", "scipy", "numba", "pandas", "matplotlib", "dp-accounting")
+#: The packages whose sources the numbers depend on.
+PACKAGES = ("oralib", "oraudit", "orabook")
 
 
 class RunFailed(Exception):
@@ -79,7 +80,7 @@ def run_chapter(
         words = "-".join([chapter.name, *(f"{name}={value}" for name, value in given.items())])
         plain = re.sub(r"[^A-Za-z0-9.,=+_-]", "", words)[:100]
         folder = Path("runs") / f"{plain}-{key_of(parameters, origin)}"
-    folder = _check.path("folder", folder)
+    folder = arguments.path("folder", folder)
     if force and os.path.lexists(folder):
         os.rename(folder, _aside(folder, "old"))
     check_new(folder)
@@ -159,11 +160,12 @@ def origin_of(chapter: Chapter, inputs: Sequence[Path]) -> dict[str, Any]:
 
 
 def _sources_digest() -> str:
-    """A digest of the sources of oralib and orabook, read each time, as a sweep is long."""
+    """A digest of the packages' sources, read each time, as a sweep is long."""
     digest = sha256()
-    for package in (Path(oralib.__file__).parent, Path(orabook.__file__).parent):
-        for path in sorted(package.rglob("*.py")):
-            name = path.relative_to(package.parent).as_posix()
+    for package in map(files, PACKAGES):
+        folder = Path(str(package))
+        for path in sorted(folder.rglob("*.py")):
+            name = path.relative_to(folder.parent).as_posix()
             digest.update(f"{name}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

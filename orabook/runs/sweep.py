@@ -28,7 +28,7 @@ from orabook.results import from_json
 from orabook.runs.folders import appearing
 from orabook.runs.grid import Grid
 from orabook.runs.run import RunFailed, key_of, origin_of, run_chapter
-from oralib import _check
+from oralib.ground import arguments
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ def sweep_grid(
     and the chapter at the same paths and have this package. The credentials for a scheduler at
     ``tls://`` are by default those of Dask's configuration.
     """
-    out = _check.path("out", out).absolute()
+    out = arguments.path("out", out).absolute()
     cores = os.cpu_count() or 1
-    workers = cores if workers is None else _check.integer("workers", workers, 1, 1000)
+    workers = cores if workers is None else arguments.integer("workers", workers, 1, 1000)
     origin = origin_of(grid.chapter, grid.inputs)
     places = [out / key_of(point, origin) for point in grid.points]
     missing = [i for i, place in enumerate(places) if not place.exists()]

@@ -15,9 +15,10 @@ from tqdm import tqdm
 
 from orabook.laws import Law, law_of, likely_counts, mean_bound
 from orabook.studies.isolated import Confidence, confidence
-from oralib import DpSgd, _check
-from oralib._binomial import log_pmfs
-from oralib._types import PValue, Said, View
+from oralib import DpSgd
+from oralib.ground import arguments
+from oralib.ground.binomial import log_pmfs
+from oralib.ground.types import PValue, Said, View
 
 
 def isolated_law(
@@ -45,7 +46,7 @@ def isolated_law(
 
 def law_of_surest(elements: Confidence, n: int, k: int, *, counts: int | None = None) -> Law:
     """The law of right guesses at the k surest of n elements, all alike and independent."""
-    k = _check.integer("k", k, 1, n)
+    k = arguments.integer("k", k, 1, n)
     most = float(np.exp(elements.log_right[0]) + np.exp(elements.log_wrong[0]))
     if k > 0.9 * most * n and most < 0.99:
         raise ValueError(f"k must be well below n · {most:.2f}, got k={k} and n={n}")

@@ -16,7 +16,8 @@ import scipy
 from numpy.typing import NDArray
 
 from orabook.studies.isolated import confidence
-from oralib import DpSgd, _check, epsilon_lower_bound
+from oralib import DpSgd, epsilon_lower_bound
+from oralib.ground import arguments
 
 #: The ε of the conditions.
 EPSILONS = np.linspace(0.1, 2.0, 39)
@@ -40,7 +41,7 @@ def ceiling_of_means(
     >>> round(ceiling_of_means(DpSgd(n=1000, sigma=2.4224), 20, delta=1e-5), 3)
     0.354
     """
-    k = _check.integer("k", k, 1, dpsgd.n)
+    k = arguments.integer("k", k, 1, dpsgd.n)
     grid = np.array([*epsilons])
     right, wrong = confidence(dpsgd).at(grid)
     leaks = dpsgd.n * (right - np.exp(grid) * wrong)

@@ -8,8 +8,9 @@ import scipy
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from oralib import _check, p
-from oralib._types import Array
+from oralib import p
+from oralib.ground import arguments
+from oralib.ground.types import Array
 from oralib.mechanisms import Signs, sign_vectors
 
 
@@ -57,17 +58,17 @@ class SelfMutingResponse:
     line: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        rate = _check.real("rate", self.rate, 0, 50, interval="(]")
-        line = _check.integers("line", self.line, 0)
+        rate = arguments.real("rate", self.rate, 0, 50, interval="(]")
+        line = arguments.integers("line", self.line, 0)
         if line.ndim != 1 or not line.size:
             raise ValueError(f"line must be a sequence of thresholds, got line={self.line!r}")
-        _check.store(self, rate=rate, line=tuple(line.tolist()))
+        arguments.store(self, rate=rate, line=tuple(line.tolist()))
 
     #: Known only for a given number of elements, from the table.
     epsilon: ClassVar[float] = np.inf
 
     def check_size(self, n: int) -> int:
-        return _check.integer("n", n, 1, len(self.line))
+        return arguments.integer("n", n, 1, len(self.line))
 
     def _mute(self, output: Array, signs: Signs) -> Array:
         """For each element whether the record of those before it is good."""

@@ -29,9 +29,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._types import SAID, VIEWS, Said, View
 from oralib.dpsgd.setting import DpSgd
+from oralib.ground import arguments
+from oralib.ground.types import SAID, VIEWS, Said, View
 
 Reals = NDArray[Any]  # of doubles
 
@@ -90,8 +90,8 @@ def confidence(dpsgd: DpSgd, sees: View = "steps", *, side: Said = "both") -> Co
     >>> round(1e6 * float(right + wrong), 1)
     1.9
     """
-    _check.one_of("sees", sees, VIEWS)
-    _check.one_of("side", side, SAID)
+    arguments.one_of("sees", sees, VIEWS)
+    arguments.one_of("side", side, SAID)
     if dpsgd.n > dpsgd.d:
         raise ValueError(
             "dpsgd must have a coordinate for each element, n <= d, "
@@ -124,7 +124,7 @@ def _confidence(steps: int, rate: float, sigma: float, sees: View, side: Said) -
         "out": (below0 - half, below1 - half),
     }[side]
     some = np.isfinite(right + wrong)  # -Λ ends early: nobody can be sure of being left out
-    return Confidence(*_check.read_only((level[some], right[some], wrong[some])))
+    return Confidence(*arguments.read_only((level[some], right[some], wrong[some])))
 
 
 def isolated_limit(

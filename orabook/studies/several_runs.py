@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from orabook.studies.ceiling import best_guesses, isolated_law
 from orabook.studies.isolated import confidence, isolated_limit
 from oralib import DpSgd, epsilon_lower_bound
-from oralib._types import Said
+from oralib.ground.types import Said
 
 
 def limits_of_runs(

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check
 from oralib.bounds._arguments import flat_counts, float_if_single
 from oralib.bounds.fdp import LARGEST_R, largest_mus, reach
+from oralib.ground import arguments
 
 #: Noise multipliers are tried on a grid, so that many counts share a few curves.
 _PER_E_FOLD = 2048
@@ -42,9 +42,9 @@ def epsilon_lower_bound_subsampled(
     >>> round(epsilon_lower_bound_subsampled(**counts, steps=4, sample_rate=1.0), 1)
     6.3
     """
-    n, (beta, delta) = _check.integers("n", n), _check.betas_and_deltas(beta, delta)
-    steps = _check.integer("steps", steps, 1, 10**5)
-    rate = _check.real("sample_rate", sample_rate, 1e-6, 1)
+    n, (beta, delta) = arguments.integers("n", n), arguments.betas_and_deltas(beta, delta)
+    steps = arguments.integer("steps", steps, 1, 10**5)
+    rate = arguments.real("sample_rate", sample_rate, 1e-6, 1)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)
     bounds = np.zeros(v.size)
     for i in np.flatnonzero(largest_mus(v, r, n, beta) > 0):  # this family includes fair coins too

@@ -7,8 +7,9 @@ The functions below ask how close this new mechanism is to local randomized resp
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib import Channel, _check
-from oralib._rounding import ROUNDING, snap
+from oralib import Channel
+from oralib.ground import arguments
+from oralib.ground.rounding import ROUNDING, snap
 from oralib.mechanisms import Signs
 
 
@@ -51,8 +52,8 @@ def probably_approximately_rr(
     That is: for a share of at least p of the values of the others, the output has the element
     right with probability at least p(ε) - a.
     """
-    epsilon = _check.real("epsilon", epsilon, 0)
-    p, a = _check.real("p", p, 0, 1), _check.real("a", a, 0, 1)
+    epsilon = arguments.real("epsilon", epsilon, 0)
+    p, a = arguments.real("p", p, 0, 1), arguments.real("a", a, 0, 1)
     goal = 1 / (1 + np.exp(-epsilon)) - a
     share = (success_given_others(channel) >= goal - ROUNDING).mean(axis=0)
     return np.asarray(share >= p - ROUNDING)

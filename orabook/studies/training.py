@@ -6,10 +6,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._jit import jit
-from oralib._types import Array
 from oralib.dpsgd import DpSgd
+from oralib.ground import arguments
+from oralib.ground.jit import jit
+from oralib.ground.types import Array
 
 __all__ = ["run_dpsgd"]
 
@@ -32,12 +32,12 @@ def run_dpsgd(
     >>> weights.shape
     (6, 10)
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
-    _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
-    coins = _check.coins("included", included, dpsgd.n)
-    clip = _check.real("clip", clip, 0, inf, interval="()")
-    learning_rate = _check.real("learning_rate", learning_rate, 0, inf, interval="()")
-    gradient = _check.real("gradient", gradient, 0, inf, interval="()")
+    arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
+    arguments.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
+    coins = arguments.coins("included", included, dpsgd.n)
+    clip = arguments.real("clip", clip, 0, inf, interval="()")
+    learning_rate = arguments.real("learning_rate", learning_rate, 0, inf, interval="()")
+    gradient = arguments.real("gradient", gradient, 0, inf, interval="()")
     where, clipped = np.flatnonzero(coins) % dpsgd.d, min(1.0, clip / gradient) * gradient
     run = dpsgd.d, dpsgd.steps, dpsgd.sample_rate
     return _train(where, *run, (dpsgd.sigma * clip, clipped, learning_rate), rng)

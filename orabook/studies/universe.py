@@ -17,9 +17,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check
-from oralib._rounding import log_ratio, snap
 from oralib.channels import Channel, average_of_best, largest_loss
+from oralib.ground import arguments
+from oralib.ground.rounding import log_ratio, snap
 from oralib.mechanisms import sign_vectors
 
 
@@ -43,7 +43,7 @@ class SampledChannel:
     theta: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        table = _check.reals("table", self.table, 0, 1 + 1e-9)
+        table = arguments.reals("table", self.table, 0, 1 + 1e-9)
         if table.ndim < 2 or len({*table.shape[1:]}) != 1 or table.shape[1] < 2:
             raise ValueError(
                 "table must have an axis of outputs and an axis of |X| >= 2 values for each "
@@ -52,19 +52,19 @@ class SampledChannel:
         if not np.allclose(table.sum(axis=0), 1, rtol=0, atol=1e-9):
             raise ValueError("table must sum to 1 over the outputs of each dataset")
         n, size = table.ndim - 1, table.shape[1]
-        theta = _check.reals("theta", self.theta, 0, 1)
+        theta = arguments.reals("theta", self.theta, 0, 1)
         if theta.shape not in ((size,), (n, size)):
             allowed = f"{(size,)} or {(n, size)}"
             raise ValueError(f"theta must have shape {allowed}, got shape {theta.shape}")
         theta = np.broadcast_to(theta, (n, size))
         if not np.allclose(theta.sum(axis=1), 1, rtol=0, atol=1e-9):
             raise ValueError(f"each row of theta must sum to 1, got {theta.sum(axis=1)}")
-        _check.store(self, table=_check.read_only(table), theta=_check.read_only(theta))
+        arguments.store(self, table=arguments.read_only(table), theta=arguments.read_only(theta))
 
     @classmethod
     def of(cls, channel: Channel, theta: ArrayLike = (0.5, 0.5)) -> "SampledChannel":
         """The table of a mechanism on signs, -1 first, with coins that need not be fair."""
-        _check.instance("channel", channel, Channel, "channel(Count(), 4)")
+        arguments.instance("channel", channel, Channel, "channel(Count(), 4)")
         return cls(channel.cube, np.asarray(theta))
 
     @property
@@ -83,18 +83,18 @@ class SampledChannel:
                 if j != i:
                     rest = np.tensordot(rest, self.theta[j], axes=(j + 1, 0))
             given[:, i, :] = rest
-        return _check.read_only(given)
+        return arguments.read_only(given)
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
         """P[O = o]."""
-        return _check.read_only(self.given[:, 0, :] @ self.theta[0])
+        return arguments.read_only(self.given[:, 0, :] @ self.theta[0])
 
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """ℓ_{i,x,y}(o), outputs x n x |X| x |X|, in nats; nan where neither value is possible."""
         loss = log_ratio(self.given[:, :, :, None], self.given[:, :, None, :])
-        return _check.read_only(snap(loss))
+        return arguments.read_only(snap(loss))
 
     @property
     def _allowed(self) -> NDArray[np.bool_]:
@@ -108,7 +108,7 @@ class SampledChannel:
             accuracy = np.maximum(one, other) / (one + other)
         # Where neither value is possible, the output says nothing about the pair.
         best = np.where(self._allowed & np.isfinite(accuracy), accuracy, 0.5).max(axis=(2, 3))
-        return _check.read_only(snap(best))
+        return arguments.read_only(snap(best))
 
     @cached_property
     def epsilon(self) -> float:
@@ -136,7 +136,7 @@ class SampledChannel:
         Pairs are the values for S_i = -1 and S_i = 1. If they are equal, the coin has no effect;
         the paper's Algorithm 1 excludes that.
         """
-        choice = _check.integers("pairs", pairs, 0, self.table.shape[1] - 1)
+        choice = arguments.integers("pairs", pairs, 0, self.table.shape[1] - 1)
         if choice.shape != (self.n, 2):
             raise ValueError(f"pairs must have shape {(self.n, 2)}, got shape {choice.shape}")
         place = (sign_vectors(self.n) > 0).astype(np.int64)

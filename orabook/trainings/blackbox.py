@@ -12,8 +12,8 @@ from tqdm import tqdm
 
 from orabook.trainings.digits import CLASSES, DIGITS, PIXELS, digits
 from oralib import audit_scores, noise_multiplier
-from oralib._types import Array
 from oralib.canaries import mislabelled
+from oralib.ground.types import Array
 
 CANARIES, GUESSES, CLAIM, DELTA = 501, 100, 2.0, 1e-5
 STEPS, SAMPLE_RATE, HIDDEN, LEARNING_RATE = 1000, 0.1, 256, 2.0

@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib._extra import needed
+from oralib.ground.extras import needed
 
 CLASSES, PIXELS, DIGITS = 10, 64, 1797
 

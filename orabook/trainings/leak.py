@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orabook.trainings.digits import LARGEST_SEED
-from oralib import _check
-from oralib._extra import needed
+from oralib.ground import arguments
+from oralib.ground.extras import needed
 
 
 def expected_batch(examples: int, batch_size: int) -> int:
@@ -19,8 +19,8 @@ def expected_batch(examples: int, batch_size: int) -> int:
     >>> [expected_batch(examples, 10) for examples in (100, 101, 109, 110, 111)]
     [10, 9, 9, 10, 9]
     """
-    examples = _check.integer("examples", examples, 1)
-    batches = -(-examples // _check.integer("batch_size", batch_size, 1))
+    examples = arguments.integer("examples", examples, 1)
+    batches = -(-examples // arguments.integer("batch_size", batch_size, 1))
     # Opacus asks its own loader for the number of batches. The loader keeps only the sample rate,
     # one over that number, and computes it back with rounding: 1 / (1 / 93) is less than 93.
     batches = int(1 / (1 / batches))
@@ -42,11 +42,11 @@ def release_noise(
     divided by what Opacus divides by. Ghost clipping needs so little memory that a model may have a
     million weights.
     """
-    examples = _check.integer("examples", examples, 1, 10**7)
-    weights = _check.integer("weights", weights, 1, 10**8)
-    batch_size = _check.integer("batch_size", batch_size, 1, examples)
-    steps = _check.integer("steps", steps, 1, 10**6)
-    seed = _check.integer("seed", seed, 0, LARGEST_SEED)
+    examples = arguments.integer("examples", examples, 1, 10**7)
+    weights = arguments.integer("weights", weights, 1, 10**8)
+    batch_size = arguments.integer("batch_size", batch_size, 1, examples)
+    steps = arguments.integer("steps", steps, 1, 10**6)
+    seed = arguments.integer("seed", seed, 0, LARGEST_SEED)
     with needed("torch", "opacus"):
         from orabook.trainings import _opacus
     return _opacus.release_noise(examples, weights, batch_size, steps, seed, ghost)

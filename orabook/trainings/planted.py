@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from oralib._extra import needed
-from oralib._types import WAYS, Way
 from oralib.canaries import Canaries
+from oralib.ground.extras import needed
+from oralib.ground.types import WAYS, Way
 from oralib.planning import AuditPlan, plan_audit
 
 #: Honest trainings beside plain SGD; ghost clipping only with canaries in the sum.

@@ -6,23 +6,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oralib import _check
-from oralib._types import Array
+from oralib.ground import arguments
+from oralib.ground.types import Array
 
 
 def flat_counts(
-    v: ArrayLike, r: ArrayLike, *, most: int = _check.LARGEST_COUNT, **others: Array
+    v: ArrayLike, r: ArrayLike, *, most: int = arguments.LARGEST_COUNT, **others: Array
 ) -> tuple[tuple[int, ...], list[Array]]:
     """The shape of all arguments together; then v, r and the others, broadcast and flat.
 
     There are at most ``most`` guesses, v is at most r, and r at most the n among the others, which
     have been checked already.
     """
-    counts = {"v": _check.integers("v", v), "r": _check.integers("r", r, 0, most)}
-    arrays = _check.broadcast(**counts, **others)
-    _check.at_most("v", arrays[0], "r", arrays[1])
+    counts = {"v": arguments.integers("v", v), "r": arguments.integers("r", r, 0, most)}
+    arrays = arguments.broadcast(**counts, **others)
+    arguments.at_most("v", arrays[0], "r", arrays[1])
     if "n" in others:
-        _check.at_most("r", arrays[1], "n", arrays[2 + list(others).index("n")])
+        arguments.at_most("r", arrays[1], "n", arrays[2 + list(others).index("n")])
     # flatten copies, so that kernels see one type of array: contiguous and writable.
     return arrays[0].shape, [array.flatten() for array in arrays]
 

@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check
-from oralib._binomial import log_pmf, odds, tail, tail_over_pmf
-from oralib._jit import formula, jit
-from oralib._types import Array
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.crossing import crossing_constants
+from oralib.ground import arguments
+from oralib.ground.binomial import log_pmf, odds, tail, tail_over_pmf
+from oralib.ground.jit import formula, jit
+from oralib.ground.types import Array
 
 #: This many guesses take seconds.
 LARGEST_WALK = 10**6
@@ -57,10 +57,10 @@ def adaptive_failure_probability(
     >>> round(adaptive_failure_probability(1.0, 1000, bound="anytime"), 6)
     0.037696
     """
-    epsilon = _check.real("epsilon", epsilon, 0)
-    sizes = _check.integers("n", n, 0, LARGEST_WALK)
-    beta, _ = _check.beta_and_delta(beta)
-    _check.one_of("bound", bound, ("pure", "anytime"))
+    epsilon = arguments.real("epsilon", epsilon, 0)
+    sizes = arguments.integers("n", n, 0, LARGEST_WALK)
+    beta, _ = arguments.beta_and_delta(beta)
+    arguments.one_of("bound", bound, ("pure", "anytime"))
     if epsilon == inf or not sizes.size:
         return float_if_single(np.zeros(sizes.shape))
     anytime = bound == "anytime"
@@ -83,7 +83,7 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
     >>> round(epsilon_lower_bound_anytime(731, 1000), 6)
     0.7737
     """
-    beta, _ = _check.betas_and_deltas(beta)
+    beta, _ = arguments.betas_and_deltas(beta)
     shape, (v, r, beta) = flat_counts(v, r, beta=beta)
     return float_if_single(anytime_bounds(v, r, beta).reshape(shape))
 

@@ -18,12 +18,12 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check
-from oralib._binomial import best_window, log_pmf, odds, pmf, tail, tail_and_pmf
-from oralib._jit import formula, jit
-from oralib._types import P_VALUES, Array, PValue
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.crossing import LARGEST_WALK, any_order_p_value
+from oralib.ground import arguments
+from oralib.ground.binomial import best_window, log_pmf, odds, pmf, tail, tail_and_pmf
+from oralib.ground.jit import formula, jit
+from oralib.ground.types import P_VALUES, Array, PValue
 
 #: The p-values: those of :func:`p_value`, then that of :func:`epsilon_lower_bound_random_r`.
 RULES = (*P_VALUES, "random r")
@@ -47,7 +47,7 @@ def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) ->
     >>> round(clopper_pearson_lower(75, 100), 6)
     0.668678
     """
-    beta, _ = _check.betas_and_deltas(beta)
+    beta, _ = arguments.betas_and_deltas(beta)
     shape, (v, r, beta) = flat_counts(v, r, beta=beta)
     zeros = np.zeros(v.size)
     log_odds = _bounds(EXACT, _LEAST_LOG_ODDS, v, r, beta, zeros, zeros)
@@ -97,8 +97,8 @@ def p_value(
     >>> round(p_value(75, 100, 0.5, delta=1e-4, n=1000, method="exact"), 6)
     0.007542
     """
-    epsilon, delta = _check.reals("epsilon", epsilon, 0), _check.reals("delta", delta, 0, 1)
-    rule = RULES.index(_check.one_of("method", method, P_VALUES))
+    epsilon, delta = arguments.reals("epsilon", epsilon, 0), arguments.reals("delta", delta, 0, 1)
+    rule = RULES.index(arguments.one_of("method", method, P_VALUES))
     n, most = _number_of_elements(n, r, delta), _most_guesses(rule, delta)
     shape, (v, r, n, delta, epsilon) = flat_counts(
         v, r, most=most, n=n, delta=delta, epsilon=epsilon
@@ -141,8 +141,8 @@ def epsilon_lower_bound(
     >>> round(epsilon_lower_bound(75, 100, delta=1e-4, n=1000, method="exact"), 6)
     0.695126
     """
-    beta, delta = _check.betas_and_deltas(beta, delta)
-    rule = RULES.index(_check.one_of("method", method, P_VALUES))
+    beta, delta = arguments.betas_and_deltas(beta, delta)
+    rule = RULES.index(arguments.one_of("method", method, P_VALUES))
     n, most = _number_of_elements(n, r, delta), _most_guesses(rule, delta)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, most=most, n=n, delta=delta, beta=beta)
     return float_if_single(lower_bounds(v, r, beta, n * delta, rule).reshape(shape))
@@ -185,8 +185,8 @@ def epsilon_lower_bound_random_r(
     >>> round(epsilon_lower_bound_random_r(203, 268, delta=1e-5, n=20_000, expected=pilot), 6)
     0.892122
     """
-    beta, delta = _check.betas_and_deltas(beta, delta)
-    n = _check.integers("n", n)
+    beta, delta = arguments.betas_and_deltas(beta, delta)
+    n = arguments.integers("n", n)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, n=n, delta=delta, beta=beta)
     least_b = planned_b(n, n * delta, beta, expected)
     return float_if_single(lower_bounds(v, r, beta, n * delta, RANDOM_R, least_b).reshape(shape))
@@ -201,14 +201,14 @@ def planned_b(
     of it, since there may be fewer.
     """
     if isinstance(expected, tuple):
-        right = _check.integer("expected right guesses", expected[0])
-        expected = _check.integer("expected", expected[1], 1)
+        right = arguments.integer("expected right guesses", expected[0])
+        expected = arguments.integer("expected", expected[1], 1)
         if right > expected / 2:
             pilots = np.full(n.shape, right), np.full(n.shape, expected)
             return for_distinct_rows(_best_b, *pilots, n_delta, beta)
     if expected is not None:
-        expected = _check.integer("expected", expected, 1)
-        _check.at_most("expected", np.full(n.shape, expected), "n", n)
+        expected = arguments.integer("expected", expected, 1)
+        arguments.at_most("expected", np.full(n.shape, expected), "n", n)
     guesses = np.minimum(_EXPECTED, n) if expected is None else np.full(n.shape, expected)
     with np.errstate(over="ignore"):  # at a tiny β no count suffices
         least, most = n_delta / beta / (0.6 if expected is None else 0.8), n_delta / beta / 0.1
@@ -264,19 +264,19 @@ def _bounds(rule: int, least: float, *columns: Array) -> Array:
 
 def _most_guesses(rule: int, delta: Array) -> int:
     """The largest number of guesses for which the p-value can be computed in seconds."""
-    return LARGEST_WALK if rule == ANY_ORDER and (delta > 0).any() else _check.LARGEST_COUNT
+    return LARGEST_WALK if rule == ANY_ORDER and (delta > 0).any() else arguments.LARGEST_COUNT
 
 
 def _number_of_elements(n: ArrayLike | None, r: ArrayLike, delta: Array) -> Array:
     """n, checked; if it is not given, and does not matter as δ = 0, the number of guesses."""
     if n is not None:
-        return _check.integers("n", n)
+        return arguments.integers("n", n)
     if (delta > 0).any():
         raise ValueError(
             f"n must be given when delta > 0, got delta={delta.max():g} and n=None: "
             "the bound depends on the number of elements"
         )
-    return _check.integers("r", r)
+    return arguments.integers("r", r)
 
 
 @formula
@@ -326,8 +326,8 @@ def _lower_bound(
     """The largest log-odds x >= least whose p-value is at most β, or ``least``.
 
     Newton's method on log p-value - log β, kept inside a bracket: a kernel that took a function, as
-    ``oralib._solve`` does, could not be cached. β is lowered by a few units in its last place, so
-    that a p-value that equals β up to rounding does not pass.
+    ``oralib.ground.solve`` does, could not be cached. β is lowered by a few units in its last
+    place, so that a p-value that equals β up to rounding does not pass.
     """
     beta *= 1 - 1e-15
     if v == 0 or _p_value(v, r, least, n_delta, rule, least_b)[0] > beta:

@@ -9,10 +9,10 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check
 from oralib.bounds.fdp import epsilon_lower_bound_fdp, epsilon_of_mu
 from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.valid import Counts, valid_lower_bound
+from oralib.ground import arguments
 
 #: What each bound is for, from the weakest assumption to the strongest.
 Assumption: TypeAlias = Literal["dp", "gaussian", "independent", "normal"]
@@ -60,9 +60,9 @@ def bound_assuming(
     0.93 for mechanisms with the trade-off curve of Gaussian noise
     1.19 for Gaussian noise on each element by itself, independently
     """
-    _check.one_of("assumption", assumption, tuple(ASSUMPTIONS))
-    _check.instance("counts", counts, Counts, "Counts(74, 100, n=1000, r_fixed=True)")
-    beta, delta = _check.beta_and_delta(beta, delta)
+    arguments.one_of("assumption", assumption, tuple(ASSUMPTIONS))
+    arguments.instance("counts", counts, Counts, "Counts(74, 100, n=1000, r_fixed=True)")
+    beta, delta = arguments.beta_and_delta(beta, delta)
     if counts.trials != 1:
         raise ValueError(f"counts must be those of one audit, got {counts.trials} audits")
     if assumption == "dp":
@@ -81,8 +81,8 @@ def bound_assuming(
     else:
         if scores is None or included is None:
             raise ValueError("scores and included must be given for the assumption 'normal'")
-        values = _check.reals("scores", scores, -np.inf, np.inf, interval="()")
-        coins = _check.coins("included", included, values.size)
+        values = arguments.reals("scores", scores, -np.inf, np.inf, interval="()")
+        coins = arguments.coins("included", included, values.size)
         groups = values[coins], values[~coins]
         mean_in, mean_out = (group.mean() if group.size else 0.0 for group in groups)
         squares = sum(((group - group.mean()) ** 2).sum() for group in groups if group.size)

@@ -12,9 +12,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from oralib._solve import largest_passing
-from oralib._types import Array
 from oralib.bounds._arguments import for_distinct_rows, one_by_one
+from oralib.ground.solve import largest_passing
+from oralib.ground.types import Array
 
 #: Larger terms than exp(600) would overflow; none of them is ever the least.
 _LARGEST_LOG = 600.0

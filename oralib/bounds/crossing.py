@@ -11,9 +11,9 @@ from math import ceil, floor, sqrt
 
 import numpy as np
 
-from oralib._binomial import odds
-from oralib._jit import jit
 from oralib.bounds._arguments import Array
+from oralib.ground.binomial import odds
+from oralib.ground.jit import jit
 
 #: This many guesses take seconds.
 LARGEST_WALK = 200_000

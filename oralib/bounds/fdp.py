@@ -38,13 +38,13 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check
-from oralib._binomial import odds
-from oralib._jit import formula, jit
-from oralib._solve import largest_passing
-from oralib._types import Array
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.approximate import EXACT, lower_bounds
+from oralib.ground import arguments
+from oralib.ground.binomial import odds
+from oralib.ground.jit import formula, jit
+from oralib.ground.solve import largest_passing
+from oralib.ground.types import Array
 
 _SQRT_2, _SQRT_2_PI, _R_0 = sqrt(2), sqrt(2 * pi), sqrt(pi / 2)
 #: This many guesses take seconds, at worst.
@@ -73,8 +73,8 @@ def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> Any:
     >>> round(gaussian_epsilon(1.0, 1e-5), 6)
     4.377178
     """
-    mu, delta = _check.reals("mu", mu, 0, 1e6), _check.reals("delta", delta, 0, 1)
-    return float_if_single(epsilon_of_mu(*_check.broadcast(mu=mu, delta=delta)))
+    mu, delta = arguments.reals("mu", mu, 0, 1e6), arguments.reals("delta", delta, 0, 1)
+    return float_if_single(epsilon_of_mu(*arguments.broadcast(mu=mu, delta=delta)))
 
 
 def epsilon_lower_bound_fdp(
@@ -97,7 +97,7 @@ def epsilon_lower_bound_fdp(
     >>> round(epsilon_lower_bound_fdp(75, 100, n=1000, delta=1e-5), 5)
     1.00592
     """
-    n, (beta, delta) = _check.integers("n", n), _check.betas_and_deltas(beta, delta)
+    n, (beta, delta) = arguments.integers("n", n), arguments.betas_and_deltas(beta, delta)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)
     return float_if_single(epsilon_of_mu(largest_mus(v, r, n, beta), delta).reshape(shape))
 

@@ -21,13 +21,13 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oralib import _check
-from oralib._binomial import tail
-from oralib._jit import formula, jit
-from oralib._solve import largest_passing
-from oralib._types import Array
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.fdp import LARGEST_R, MU_MARGIN, MU_PRECISION, epsilon_of_mu, upper_quantile
+from oralib.ground import arguments
+from oralib.ground.binomial import tail
+from oralib.ground.jit import formula, jit
+from oralib.ground.solve import largest_passing
+from oralib.ground.types import Array
 
 #: No larger μ is rejected by counts up to the largest r; beyond, guesses would be right for sure.
 _LARGEST_MU = 28.0
@@ -50,7 +50,7 @@ def epsilon_lower_bound_independent(
     >>> round(epsilon_lower_bound_independent(74, 100, n=1000, delta=1e-5), 5)
     1.19258
     """
-    n, (beta, delta) = _check.integers("n", n), _check.betas_and_deltas(beta, delta)
+    n, (beta, delta) = arguments.integers("n", n), arguments.betas_and_deltas(beta, delta)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)
     # That of a single count is computed in plain Python, which needs no compiler.
     p_value = _independent_p_value.plain if v.size == 1 else _independent_p_value

@@ -6,8 +6,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oralib import _check
 from oralib.bounds._arguments import flat_counts, float_if_single
+from oralib.ground import arguments
 
 
 def p(epsilon: ArrayLike) -> Any:
@@ -16,7 +16,7 @@ def p(epsilon: ArrayLike) -> Any:
     >>> round(p(1.0), 6)
     0.731059
     """
-    return float_if_single(scipy.special.expit(_check.reals("epsilon", epsilon)))
+    return float_if_single(scipy.special.expit(arguments.reals("epsilon", epsilon)))
 
 
 def p_inv(accuracy: ArrayLike) -> Any:
@@ -25,7 +25,7 @@ def p_inv(accuracy: ArrayLike) -> Any:
     >>> round(p_inv(0.75), 6)
     1.098612
     """
-    return float_if_single(scipy.special.logit(_check.reals("accuracy", accuracy, 0, 1)))
+    return float_if_single(scipy.special.logit(arguments.reals("accuracy", accuracy, 0, 1)))
 
 
 def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oralib import _check
-from oralib._types import Array
 from oralib.bounds import approximate
 from oralib.bounds._arguments import for_distinct_rows, one_by_one
 from oralib.bounds.anytime import free_to_stop_p_values
 from oralib.bounds.balanced import balanced_p_value
 from oralib.bounds.crossing import LARGEST_WALK
 from oralib.bounds.valid import Counts, Expected, leaks, pilot_of, valid_rule
+from oralib.ground import arguments
+from oralib.ground.types import Array
 
 
 def valid_p_value(
@@ -57,9 +57,9 @@ def valid_p_value(
     >>> round(valid_p_value(Counts(112, 120, n=4000, feedback="full"), 1.5, delta=1e-5), 4)
     0.0041
     """
-    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
-    epsilon = _check.real("epsilon", epsilon, 0, interval="[)")
-    beta, delta = _check.beta_and_delta(beta, delta)
+    arguments.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
+    epsilon = arguments.real("epsilon", epsilon, 0, interval="[)")
+    beta, delta = arguments.beta_and_delta(beta, delta)
     values = p_values(counts, epsilon, delta, delta, beta=beta, expected=expected)
     return values if np.ndim(counts.v) else float(values[0])
 
@@ -97,10 +97,10 @@ def p_values(
     of_plan = n_delta if planned is None else np.full(v.size, planned)
     if rule in ("anytime", "anytime certified"):
         if rule == "anytime certified":
-            _check.integer("n", n, 0, LARGEST_WALK)
+            arguments.integer("n", n, 0, LARGEST_WALK)
         return free_to_stop_p_values(v, r, n, each_epsilon, n_delta, of_plan, beta)
     if rule == "any order" and r.size:
-        _check.integer("r", r[0], 0, LARGEST_WALK)
+        arguments.integer("r", r[0], 0, LARGEST_WALK)
     number = approximate.EXACT if rule == "pure" else approximate.RULES.index(rule)
     least_b = np.zeros(v.size)
     if rule == "random r":

@@ -3,9 +3,9 @@
 from bisect import bisect_left
 from dataclasses import replace
 
-from oralib import _check
 from oralib.bounds.crossing import LARGEST_WALK
 from oralib.bounds.valid import Counts, Rule, valid_lower_bound, valid_rule
+from oralib.ground import arguments
 
 #: The largest number of guesses that :func:`guesses_needed` considers.
 _MOST_GUESSES = 10**12
@@ -28,7 +28,7 @@ def right_needed(counts: Counts, epsilon: float, *, delta: float, beta: float) -
     >>> right_needed(Counts(0, 120, n=1000, r_fixed=True), 2.0, delta=1e-5, beta=0.05)
     112
     """
-    epsilon, r = _check.real("epsilon", epsilon, 0), counts.r
+    epsilon, r = arguments.real("epsilon", epsilon, 0), counts.r
 
     def enough(v: int) -> bool:
         found = like(counts, v, r, counts.n)
@@ -45,7 +45,7 @@ def guesses_needed(counts: Counts, epsilon: float, *, delta: float, beta: float)
     >>> guesses_needed(Counts(0, 120, n=1000, r_fixed=True), 8.0, delta=1e-5, beta=0.05)
     8933
     """
-    epsilon, n = _check.real("epsilon", epsilon, 0), counts.n
+    epsilon, n = arguments.real("epsilon", epsilon, 0), counts.n
     # Bounds that take longer, or for which n cannot grow with r.
     limits: dict[Rule, int] = {"anytime certified": n, "balanced": n, "any order": LARGEST_WALK}
     most = limits.get(valid_rule(counts, delta), _MOST_GUESSES)

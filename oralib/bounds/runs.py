@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 
-from oralib import _check
 from oralib.bounds.p_values import valid_p_value
 from oralib.bounds.valid import Counts, Expected, valid_lower_bound, valid_rule
+from oralib.ground import arguments
 
 #: The anytime bounds are proved up to this β.
 LARGEST_ANYTIME_BETA = exp(-1)
@@ -51,7 +51,7 @@ def lower_bound_of_runs(
     1.721
     """
     parts = _parts(runs)
-    beta, delta = _check.beta_and_delta(beta, delta)
+    beta, delta = arguments.beta_and_delta(beta, delta)
     each = _level(parts, beta, delta)
     return min(
         float(valid_lower_bound(part, beta=each, delta=delta, expected=expected)) for part in parts
@@ -75,7 +75,7 @@ def p_value_of_runs(
     0.032
     """
     parts = _parts(runs)
-    beta, delta = _check.beta_and_delta(beta, delta)
+    beta, delta = arguments.beta_and_delta(beta, delta)
     each = _level(parts, beta, delta)
     largest = max(
         float(valid_p_value(part, epsilon, beta=each, delta=delta, expected=expected))
@@ -90,7 +90,7 @@ def _parts(runs: Counts | Sequence[Counts]) -> list[Counts]:
         raise TypeError(f"runs must be Counts or a list of Counts, got runs={runs!r}")
     parts: list[Counts] = []
     for each in [runs] if isinstance(runs, Counts) else runs:
-        _check.instance("runs", each, Counts, "[Counts(75, 100, n=1000, r_fixed=True), ...]")
+        arguments.instance("runs", each, Counts, "[Counts(75, 100, n=1000, r_fixed=True), ...]")
         if isinstance(each.v, int):
             parts.append(each)
         else:

@@ -22,13 +22,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._types import COINS, FEEDBACKS, SAID, Coins, Feedback, Said
 from oralib.bounds import approximate
 from oralib.bounds._arguments import flat_counts
 from oralib.bounds.anytime import free_to_stop_bounds
 from oralib.bounds.balanced import balanced_bounds
 from oralib.bounds.crossing import LARGEST_WALK
+from oralib.ground import arguments
+from oralib.ground.types import COINS, FEEDBACKS, SAID, Coins, Feedback, Said
 
 #: What :func:`valid_rule` names.
 Rule: TypeAlias = Literal[
@@ -92,25 +92,25 @@ class Counts:
     side: Said = "both"
 
     def __post_init__(self) -> None:
-        n = _check.integer("n", self.n, 0)
+        n = arguments.integer("n", self.n, 0)
         shape, (v, r, _) = flat_counts(self.v, self.r, n=np.asarray(n))
         if len(shape) > 1:
             raise ValueError(f"v and r must have one entry per trial, got shape {shape}")
-        r_fixed = _check.truth("r_fixed", self.r_fixed)
+        r_fixed = arguments.truth("r_fixed", self.r_fixed)
         if r_fixed and v.size and (r != r[0]).any():
             got = f"r={r[0]} and r={r[r != r[0]][0]}"
             raise ValueError(f"r must be the same in all trials if fixed in advance, got {got}")
-        feedback = _check.one_of("feedback", self.feedback, FEEDBACKS)
-        _check.one_of("side", self.side, SAID)
-        if _check.one_of("coins", self.coins, COINS) == "balanced":
+        feedback = arguments.one_of("feedback", self.feedback, FEEDBACKS)
+        arguments.one_of("side", self.side, SAID)
+        if arguments.one_of("coins", self.coins, COINS) == "balanced":
             if self.side != "both":
                 got = f"side={self.side!r} and coins='balanced'"
                 raise ValueError(f"side is for independent coins; give r_in instead, got {got}")
-            _check.store(self, r_in=_balanced_r_in(n, r, self.r_in))
+            arguments.store(self, r_in=_balanced_r_in(n, r, self.r_in))
         elif self.r_in is not None:
             raise ValueError(f"r_in is for balanced coins only, got r_in={self.r_in}")
         counts = {"v": v, "r": r} if shape else {"v": int(v[0]), "r": int(r[0])}
-        _check.store(self, **counts, n=n, r_fixed=r_fixed, feedback=feedback)
+        arguments.store(self, **counts, n=n, r_fixed=r_fixed, feedback=feedback)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counts) and all(
@@ -158,8 +158,8 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> Rule:
     >>> valid_rule(Counts(75, 100, n=1000, feedback="full"), delta=1e-5)
     'anytime certified'
     """
-    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
-    delta = _check.real("delta", delta, 0, 1)
+    arguments.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
+    delta = arguments.real("delta", delta, 0, 1)
     if counts.coins == "balanced":
         if counts.feedback != "none" or not counts.r_fixed:
             raise ValueError(
@@ -207,20 +207,20 @@ def valid_lower_bound(
     >>> bool(valid_lower_bound(counts)[0] < 2.0)
     True
     """
-    beta, delta = _check.beta_and_delta(beta, delta)
+    beta, delta = arguments.beta_and_delta(beta, delta)
     rule = valid_rule(counts, delta)
     pilot = pilot_of(counts, expected)
     n_delta = leaks(counts, delta, delta)
     v, r, n = np.atleast_1d(counts.v), np.atleast_1d(counts.r), counts.n
     if rule in ("anytime", "anytime certified"):
         if rule == "anytime certified":
-            _check.integer("n", n, 0, LARGEST_WALK)
+            arguments.integer("n", n, 0, LARGEST_WALK)
         bounds = free_to_stop_bounds(v, r, n, n_delta, beta)
     elif rule == "balanced":
         bounds = balanced_bounds(v, r, n, counts.r_in or 0, delta, beta)
     else:
         if rule == "any order" and r.size:
-            _check.integer("r", r[0], 0, LARGEST_WALK)
+            arguments.integer("r", r[0], 0, LARGEST_WALK)
         number = approximate.EXACT if rule == "pure" else approximate.RULES.index(rule)
         each, together = np.full(v.size, beta), np.full(v.size, n_delta)
         least_b = None
@@ -235,7 +235,7 @@ def pilot_of(counts: Counts, expected: Expected) -> tuple[int, int] | int | None
     if expected is None:
         return None
     if not isinstance(expected, Counts):
-        return _check.integer("expected", expected, 1, max(counts.n, 1))
+        return arguments.integer("expected", expected, 1, max(counts.n, 1))
     share = counts.n / max(expected.n, 1)
     r = max(1, round(share * float(np.mean(expected.r))))
     return min(r, round(share * float(np.mean(expected.v)))), r
@@ -248,4 +248,4 @@ def _balanced_r_in(n: int, r: NDArray[np.int64], r_in: int | None) -> int:
         raise ValueError(
             "r_in must be given for balanced coins: how many guesses say 'included', got r_in=None"
         )
-    return _check.integer("r_in", r_in, 0, int(r.min(initial=n)))
+    return arguments.integer("r_in", r_in, 0, int(r.min(initial=n)))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from oralib._types import Array
 from oralib.canaries.loop import Canaries
 from oralib.dpsgd.setting import differ
+from oralib.ground.types import Array
 
 
 def batch_size(examples: int, sample_rate: float) -> int | None:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from oralib._jit import jit
-from oralib._types import Array
 from oralib.dpsgd.hopping import _KEYS, _key
+from oralib.ground.jit import jit
+from oralib.ground.types import Array
 
 
 class Active(NamedTuple):

@@ -5,9 +5,9 @@ from inspect import getclosurevars
 from math import sqrt
 from typing import Any, NamedTuple
 
-from oralib._types import Array
 from oralib.canaries.loop import Canaries
 from oralib.dpsgd.setting import differ
+from oralib.ground.types import Array
 
 
 class Weight(NamedTuple):

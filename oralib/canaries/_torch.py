@@ -2,11 +2,11 @@
 
 from typing import Any, cast
 
-from oralib._extra import needed
-from oralib._types import Way
 from oralib.canaries._data import CanaryData, batch_size, gradients_in
 from oralib.canaries._steps import Weight
 from oralib.canaries.loop import Canaries
+from oralib.ground.extras import needed
+from oralib.ground.types import Way
 
 with needed("torch", "opacus"):
     import opacus

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check
-from oralib._streams import stream
 from oralib.canaries.loop import write_scores
+from oralib.ground import arguments
+from oralib.ground.streams import stream
 
 __all__ = ["Mislabelled", "mislabelled"]
 
@@ -47,7 +47,7 @@ class Mislabelled:
 
         The losses are those of the trained model on all canaries, with their wrong labels.
         """
-        loss = _check.reals("losses", losses, -1e300, 1e300)
+        loss = arguments.reals("losses", losses, -1e300, 1e300)
         if loss.shape != self.rows.shape:
             each = f"each of {self.rows.size} canaries"
             raise ValueError(f"losses must have a number for {each}, got shape {loss.shape}")
@@ -71,13 +71,13 @@ def mislabelled(labels: ArrayLike, canaries: int, *, seed: int) -> Mislabelled:
     >>> bool((canaries.labels == labels[canaries.rows]).any())
     False
     """
-    truth = _check.integers("labels", labels, -(2**53))
+    truth = arguments.integers("labels", labels, -(2**53))
     kinds = np.unique(truth)
     if truth.ndim != 1 or kinds.size < 2:
         got = f"got shape {truth.shape} and {kinds.size} kinds"
         raise ValueError(f"labels must be a vector with two kinds of labels or more, {got}")
-    n = _check.integer("canaries", canaries, 1, truth.size)
-    rng = stream(_check.seed(seed), "canaries", "mislabelled")
+    n = arguments.integer("canaries", canaries, 1, truth.size)
+    rng = stream(arguments.seed(seed), "canaries", "mislabelled")
     rows = np.sort(rng.permutation(truth.size)[:n])
     now = np.searchsorted(kinds, truth[rows])
     wrong = kinds[(now + rng.integers(1, kinds.size, n)) % kinds.size]

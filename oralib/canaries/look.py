@@ -17,9 +17,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib._jit import jit
-from oralib._types import Array
 from oralib.dpsgd import DpSgd
+from oralib.ground.jit import jit
+from oralib.ground.types import Array
 from oralib.scores.seen import Check
 
 #: With fewer numbers nothing is said: their sums are not nearly normal.

@@ -11,9 +11,6 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check
-from oralib._streams import stream
-from oralib._types import WAYS, Array, Way
 from oralib.bounds import Counts
 from oralib.canaries._rows import Active, batch_at, by_promise, included_at, spots
 from oralib.canaries.look import Look
@@ -21,6 +18,9 @@ from oralib.dpsgd import DpSgd, Dropping
 from oralib.dpsgd.likelihood import beliefs, likelihood_tables, log_likelihoods
 from oralib.dpsgd.ratios import log_mixtures, log_ratios, log_weights
 from oralib.dpsgd.setting import loads_and_widths
+from oralib.ground import arguments
+from oralib.ground.streams import stream
+from oralib.ground.types import WAYS, Array, Way
 from oralib.planning import AuditPlan
 from oralib.scores.seen import Seen
 
@@ -99,17 +99,20 @@ class Canaries:
         software: str = "",
     ) -> None:
         self._loads, self._widths = loads_and_widths(dpsgd, dropping)
-        self.dropping, self.hop = dropping, _check.truth("hop", hop)
+        self.dropping, self.hop = dropping, arguments.truth("hop", hop)
         if dropping is not None and not hop:
             raise ValueError(f"dropping must be None for canaries that stay, got {dropping=}")
         most = int(self._loads[-1] @ self._widths)
-        self.guesses = _check.integer("guesses", guesses, 1, most)
-        self.seed, self.public_seed = _check.seed(seed), _check.seed(public_seed, "public_seed")
-        _check.one_of("way", way, WAYS)
-        _check.instance("software", software, str, "'JAX 0.10'")
+        self.guesses = arguments.integer("guesses", guesses, 1, most)
+        self.seed, self.public_seed = (
+            arguments.seed(seed),
+            arguments.seed(public_seed, "public_seed"),
+        )
+        arguments.one_of("way", way, WAYS)
+        arguments.instance("software", software, str, "'JAX 0.10'")
         self.way, self.software = way, software
         coins = stream(self.seed, "canaries", "coins").random(dpsgd.n) < 0.5
-        self.included = _check.read_only(coins)
+        self.included = arguments.read_only(coins)
         self.step = 0
         self._active = Active(np.arange(dpsgd.n, dtype=np.int32), np.zeros(dpsgd.n), coins)
         self._where = -1, np.zeros(0, dtype=np.int64)  # a step, and where canaries are in it
@@ -123,7 +126,7 @@ class Canaries:
     @classmethod
     def from_plan(cls, plan: AuditPlan, *, seed: int, public_seed: int = 0) -> "Canaries":
         """The canaries of a plan by :func:`oralib.plan_audit`."""
-        _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
+        arguments.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
         how: dict[str, Any] = {"dropping": plan.design.dropping, "way": plan.design.way}
         how |= {"hop": plan.design.dpsgd.per_coordinate > 1, "public_seed": public_seed}
         return cls(plan.design.dpsgd, plan.guesses, seed=seed, **how)
@@ -164,7 +167,7 @@ class Canaries:
         if sampled is None:
             batches = stream(self.seed, "canaries", "batches", step)
             return np.asarray(batch_at(where, coin, self.dpsgd.sample_rate, d, batches))
-        batch = _check.coins("sampled", sampled, self.dpsgd.n)
+        batch = arguments.coins("sampled", sampled, self.dpsgd.n)
         return np.asarray(included_at(where, coin & batch[who], d)).astype(float)
 
     def observe(
@@ -187,8 +190,12 @@ class Canaries:
             mean, 1 where it is a sum.
         """
         dpsgd = self.dpsgd
-        unit = _check.real("batch", batch, 1e-12, 1e12) / _check.real("clip", clip, 1e-12, 1e12)
-        y = _check.reals("gradient", gradient, -1e12, 1e12) * unit  # beyond, a training has failed
+        unit = arguments.real("batch", batch, 1e-12, 1e12) / arguments.real(
+            "clip", clip, 1e-12, 1e12
+        )
+        y = (
+            arguments.reals("gradient", gradient, -1e12, 1e12) * unit
+        )  # beyond, a training has failed
         if y.shape != (dpsgd.used_coordinates,):
             each = f"each of {dpsgd.used_coordinates} coordinates"
             raise ValueError(f"gradient must have a number for {each}, got shape {y.shape}")
@@ -253,7 +260,7 @@ class Canaries:
 
         Save it whenever you save the model, so that both are of the same step.
         """
-        target = _check.path("path", path)
+        target = arguments.path("path", path)
         partial = target.with_name(f"{target.name}.partial")
         setting = {name: getattr(self, name) for name in _SETTING}
         dropping = None if self.dropping is None else asdict(self.dropping)
@@ -267,7 +274,7 @@ class Canaries:
     @classmethod
     def load(cls, path: Where) -> "Canaries":
         """The canaries in a file that :meth:`save` wrote."""
-        source = _check.path("path", path)
+        source = arguments.path("path", path)
         try:
             with source.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 setting = json.loads(str(file["setting"]))
@@ -307,7 +314,7 @@ class Canaries:
         self._look = Look(replace(self.dpsgd, sigma=sigma))
 
     def _now(self, step: int) -> int:
-        step = _check.integer("step", step)
+        step = arguments.integer("step", step)
         if step != self.step:
             raise ValueError(f"step must be {self.step}, the next one, got step={step}")
         return step
@@ -347,4 +354,4 @@ def write_scores(
     rows = zip(ids, scores.tolist(), included.tolist(), strict=True)
     lines = [f"{name},{score!r},{int(coin)}\n" for name, score, coin in rows]
     comment = "" if seen is None else seen.comment()
-    _check.path("path", path).write_text(f"{comment}id,score,included\n{''.join(lines)}")
+    arguments.path("path", path).write_text(f"{comment}id,score,included\n{''.join(lines)}")

@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from oralib import __version__, audit_guesses, audit_scores
-from oralib._text import rounded_down
-from oralib._types import ADJACENCIES, COINS, SIDES
 from oralib.bounds.assumptions import ASSUMPTIONS, Assumption, bound_assuming
 from oralib.commands.common import Commands, clock, path
+from oralib.ground.text import rounded_down
+from oralib.ground.types import ADJACENCIES, COINS, SIDES
 from oralib.planning.file import load_plan
 from oralib.scores import ScoreAudit
 from oralib.scores.columns import ScoreFile

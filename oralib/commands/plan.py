@@ -3,8 +3,8 @@
 import argparse
 import sys
 
-from oralib._types import ACCOUNTANTS, AIMS, WAYS
 from oralib.commands.common import Commands, path
+from oralib.ground.types import ACCOUNTANTS, AIMS, WAYS
 from oralib.planning import plan_audit, plan_black_box, plans_by_price
 from oralib.planning.price import price_table
 

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from oralib._jit import jit
-from oralib._types import Array
 from oralib.bounds import Counts
 from oralib.dpsgd.play import play_audits
 from oralib.dpsgd.ratios import interpolate, ratio_table
 from oralib.dpsgd.setting import DpSgd, Dropping, loads_and_widths
+from oralib.ground.jit import jit
+from oralib.ground.types import Array
 
 #: The scores of all canaries must fit into memory.
 MOST_CANARIES = 10**8

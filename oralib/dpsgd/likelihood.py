@@ -22,13 +22,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._jit import jit
-from oralib._types import VIEWS, Array, Feedback, View
 from oralib.bounds import Counts
 from oralib.dpsgd.play import play_audits
 from oralib.dpsgd.ratios import POINTS, interpolate, log_mixture, log_weights
 from oralib.dpsgd.setting import DpSgd
+from oralib.ground import arguments
+from oralib.ground.jit import jit
+from oralib.ground.types import VIEWS, Array, Feedback, View
 
 
 def simulate_likelihood(
@@ -56,9 +56,9 @@ def simulate_likelihood(
     >>> bool(played(sees="steps").v.mean() > played(sees="sum").v.mean())
     True
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
-    _check.one_of("sees", sees, VIEWS)
-    _check.one_of("feedback", feedback, ("none", "one-way"))
+    arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
+    arguments.one_of("sees", sees, VIEWS)
+    arguments.one_of("feedback", feedback, ("none", "one-way"))
     play = partial(likelihood_counts, dpsgd, [guesses], trials=trials, seed=seed)
     return play(sees=sees, feedback=feedback)[0]
 

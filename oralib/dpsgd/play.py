@@ -6,12 +6,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._jit import jit
-from oralib._streams import play
-from oralib._types import Feedback
 from oralib.bounds import Counts
 from oralib.dpsgd.setting import DpSgd
+from oralib.ground import arguments
+from oralib.ground.jit import jit
+from oralib.ground.streams import play
+from oralib.ground.types import Feedback
 
 
 def play_audits(
@@ -30,7 +30,7 @@ def play_audits(
     ``block(ks, size, rng)`` plays ``size`` training runs and counts the right guesses: a row for
     each run and a column for each number of guesses. The random numbers also depend on ``key``.
     """
-    ks = _check.integers("guesses", guesses, 1)
+    ks = arguments.integers("guesses", guesses, 1)
     if ks.ndim != 1 or not ks.size or (np.diff(ks) >= 0).any():
         raise ValueError(f"guesses must be falling numbers, got {guesses=}")
     if ks[0] > most:

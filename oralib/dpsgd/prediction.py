@@ -14,9 +14,9 @@ from math import ceil, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib import _check
 from oralib.dpsgd.ratios import ratio_table
 from oralib.dpsgd.setting import DpSgd, Dropping, loads_and_widths, stages
+from oralib.ground import arguments
 
 
 def predicted_accuracy(
@@ -28,7 +28,7 @@ def predicted_accuracy(
     [0.75]
     """
     loads, widths = loads_and_widths(dpsgd, dropping)
-    guesses = _check.integers("guesses", guesses, 1, int(loads[-1] @ widths))
+    guesses = arguments.integers("guesses", guesses, 1, int(loads[-1] @ widths))
     starts = stages(dpsgd)
     loads = loads[starts]
     speed = np.array([_information(int(m), dpsgd.sample_rate, dpsgd.sigma) for m in loads.flat])

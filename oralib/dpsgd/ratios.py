@@ -9,9 +9,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib._binomial import log_pmf
-from oralib._jit import jit
-from oralib._types import Array
+from oralib.ground.binomial import log_pmf
+from oralib.ground.jit import jit
+from oralib.ground.types import Array
 
 #: Points of a table.
 POINTS = 1024

@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._types import Accountant
 from oralib.accounting import SIGMA_RANGE, noise_multiplier
+from oralib.ground import arguments
+from oralib.ground.types import Accountant
 
 #: Coordinates are crowded in this many bands of equal width.
 BANDS = 10
@@ -52,13 +52,13 @@ class DpSgd:
     sigma: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        n, d = _check.integer("n", self.n, 1), _check.integer("d", self.d, 1)
+        n, d = arguments.integer("n", self.n, 1), arguments.integer("d", self.d, 1)
         if n > d:
-            _check.multiple("n", n, d, "d, if n exceeds it")
-        steps = _check.integer("steps", self.steps, 1)
-        rate = _check.real("sample_rate", self.sample_rate, 0, 1, interval="(]")
-        sigma = _check.real("sigma", self.sigma, *SIGMA_RANGE)
-        _check.store(self, n=n, d=d, steps=steps, sample_rate=rate, sigma=sigma)
+            arguments.multiple("n", n, d, "d, if n exceeds it")
+        steps = arguments.integer("steps", self.steps, 1)
+        rate = arguments.real("sample_rate", self.sample_rate, 0, 1, interval="(]")
+        sigma = arguments.real("sigma", self.sigma, *SIGMA_RANGE)
+        arguments.store(self, n=n, d=d, steps=steps, sample_rate=rate, sigma=sigma)
 
     @classmethod
     def calibrated(
@@ -119,16 +119,16 @@ class Dropping:
     crowding: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
-        crowding = _check.reals("crowding", self.crowding, 1, 1e3)
+        crowding = arguments.reals("crowding", self.crowding, 1, 1e3)
         if crowding.shape != (2,):
             raise ValueError(
                 f"crowding must be two numbers, first and last, got crowding={self.crowding!r}"
             )
-        _check.store(
+        arguments.store(
             self,
-            final=_check.real("final", self.final, 1, 1e9),
-            until=_check.real("until", self.until, 0, 1, interval="(]"),
-            bend=_check.real("bend", self.bend, 0.1, 10),
+            final=arguments.real("final", self.final, 1, 1e9),
+            until=arguments.real("until", self.until, 0, 1, interval="(]"),
+            bend=arguments.real("bend", self.bend, 0.1, 10),
             crowding=(float(crowding[0]), float(crowding[1])),
         )
 
@@ -150,13 +150,13 @@ def loads_and_widths(
     dpsgd: DpSgd, dropping: Dropping | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The canaries per coordinate of each step and band, and the coordinates of each band."""
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
+    arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     if dpsgd.steps > MOST_STEPS:
         raise ValueError(f"steps must be at most {MOST_STEPS}, got steps={dpsgd.steps}")
     if dropping is None:
         loads = np.full((dpsgd.steps, 1), dpsgd.per_coordinate)
         return loads, np.array([dpsgd.used_coordinates])
-    _check.instance("dropping", dropping, Dropping, "Dropping(final=3)")
+    arguments.instance("dropping", dropping, Dropping, "Dropping(final=3)")
     bands = min(BANDS, dpsgd.used_coordinates)
     widths = np.diff(np.arange(bands + 1) * dpsgd.used_coordinates // bands)
     s, starts = dpsgd.per_coordinate, stages(dpsgd)

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._binomial import log_pmf
-from oralib._jit import jit
-from oralib._types import Array
 from oralib.bounds import Counts
 from oralib.dpsgd.play import ones_among, play_audits
 from oralib.dpsgd.ratios import window
 from oralib.dpsgd.setting import DpSgd
+from oralib.ground import arguments
+from oralib.ground.binomial import log_pmf
+from oralib.ground.jit import jit
+from oralib.ground.types import Array
 
 #: Log-probability that no draw can notice: a uniform double has 53 bits.
 _LEAST_LOG_PROBABILITY = log(1e-25)
@@ -36,8 +36,8 @@ def simulate_dpsgd(dpsgd: DpSgd, guesses: int, *, trials: int = 1, seed: int) ->
     >>> bool(abs(counts.accuracy.mean() - 0.72) < 0.02)
     True
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
-    k = _check.integer("guesses", guesses, 1, dpsgd.n)
+    arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
+    k = arguments.integer("guesses", guesses, 1, dpsgd.n)
     used, s = dpsgd.used_coordinates, dpsgd.per_coordinate
     law = _coordinate_law(s, dpsgd.steps, dpsgd.sample_rate)
     noise = dpsgd.sigma * sqrt(dpsgd.steps)

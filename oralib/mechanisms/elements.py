@@ -7,8 +7,8 @@ import numpy as np
 import scipy
 from numpy.random import Generator
 
-from oralib import _check
-from oralib._types import Array
+from oralib.ground import arguments
+from oralib.ground.types import Array
 from oralib.mechanisms.protocol import AnySize, Signs, sign_vectors
 
 
@@ -43,7 +43,7 @@ class LocalRandomizedResponse(_PerElement):
     epsilon: float
 
     def __post_init__(self) -> None:
-        _check.store(self, epsilon=_check.real("epsilon", self.epsilon, 0))
+        arguments.store(self, epsilon=arguments.real("epsilon", self.epsilon, 0))
 
     def run(self, signs: Signs, rng: Generator) -> Array:
         return np.where(rng.random(signs.shape) < scipy.special.expit(self.epsilon), signs, -signs)
@@ -108,7 +108,7 @@ class AllOrNothing(_PerElement):
     p: float
 
     def __post_init__(self) -> None:
-        _check.store(self, p=_check.real("p", self.p, 0, 1))
+        arguments.store(self, p=arguments.real("p", self.p, 0, 1))
 
     @property
     def epsilon(self) -> float:
@@ -143,7 +143,7 @@ class LocalLaplace(_PerElement):
     epsilon: float
 
     def __post_init__(self) -> None:
-        _check.store(self, epsilon=_check.real("epsilon", self.epsilon, 0, interval="()"))
+        arguments.store(self, epsilon=arguments.real("epsilon", self.epsilon, 0, interval="()"))
 
     def run(self, signs: Signs, rng: Generator) -> Array:
         return signs + rng.laplace(scale=2 / self.epsilon, size=signs.shape)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._types import Array
+from oralib.ground import arguments
+from oralib.ground.types import Array
 
 Signs = NDArray[np.int8]
 
@@ -55,7 +55,7 @@ class AnySize:
     """Takes datasets of any size."""
 
     def check_size(self, n: int) -> int:
-        return _check.integer("n", n, 1)
+        return arguments.integer("n", n, 1)
 
 
 def sign_vectors(n: int) -> Signs:
@@ -64,6 +64,6 @@ def sign_vectors(n: int) -> Signs:
     >>> sign_vectors(2).tolist()
     [[-1, -1], [-1, 1], [1, -1], [1, 1]]
     """
-    n = _check.integer("n", n, 1, 24)
+    n = arguments.integer("n", n, 1, 24)
     bits = np.arange(2**n, dtype=np.int32)[:, None] >> np.arange(n)[::-1] & 1
     return (2 * bits - 1).astype(np.int8)

@@ -11,9 +11,9 @@ import numpy as np
 import scipy
 from numpy.random import Generator
 
-from oralib import _check
-from oralib._binomial import log_pmfs
-from oralib._types import Array
+from oralib.ground import arguments
+from oralib.ground.binomial import log_pmfs
+from oralib.ground.types import Array
 from oralib.mechanisms.protocol import AnySize, Signs
 
 
@@ -124,7 +124,7 @@ class XorInPairs(_Parity):
     s: ClassVar[int] = 2
 
     def check_size(self, n: int) -> int:
-        _check.multiple("n", super().check_size(n), 2, "the size of a pair")
+        arguments.multiple("n", super().check_size(n), 2, "the size of a pair")
         return int(n)
 
 
@@ -141,7 +141,7 @@ class XorRandomizedResponse(_Parity):
     epsilon: float
 
     def __post_init__(self) -> None:
-        _check.store(self, epsilon=_check.real("epsilon", self.epsilon, 0))
+        arguments.store(self, epsilon=arguments.real("epsilon", self.epsilon, 0))
 
 
 class _Counting(_DiscretePerSet):
@@ -189,7 +189,7 @@ class CountInSets(_Counting):
     s: int
 
     def __post_init__(self) -> None:
-        _check.store(self, s=_check.integer("s", self.s, 1))
+        arguments.store(self, s=arguments.integer("s", self.s, 1))
 
 
 @dataclass(frozen=True)
@@ -208,8 +208,8 @@ class NoisyCountInSets(_PerSet):
     sigma: float
 
     def __post_init__(self) -> None:
-        s, sigma = _check.integer("s", self.s, 1), _check.real("sigma", self.sigma, 1e-3, 1e6)
-        _check.store(self, s=s, sigma=sigma)
+        s, sigma = arguments.integer("s", self.s, 1), arguments.real("sigma", self.sigma, 1e-3, 1e6)
+        arguments.store(self, s=s, sigma=sigma)
 
     epsilon: ClassVar[float] = np.inf
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oralib import _check
-from oralib._text import confidence, paragraphs, short
 from oralib.bounds import Counts, p, valid_lower_bound
 from oralib.bounds.refuting import guesses_needed, right_needed
+from oralib.ground import arguments
+from oralib.ground.text import confidence, paragraphs, short
 from oralib.planning.designs import Claim
 from oralib.planning.file import AFTERWARDS, Saved
 from oralib.scores import ScoreAudit, Seen
@@ -98,14 +98,14 @@ def plan_black_box(
     >>> plan.guesses, round(plan.best, 2), round(plan.most, 2), plan.needed, plan.least
     (100, 3.49, 5.11, None, 8933)
     """
-    epsilon = _check.real("epsilon", epsilon, 0, 1000)
-    n = _check.integer("canaries", canaries, 1, 10**9)
-    beta, delta = _check.beta_and_delta(beta, delta)
+    epsilon = arguments.real("epsilon", epsilon, 0, 1000)
+    n = arguments.integer("canaries", canaries, 1, 10**9)
+    beta, delta = arguments.beta_and_delta(beta, delta)
     claim, every = Claim(epsilon, delta, beta), Counts(n, n, n, r_fixed=True)
     least = guesses_needed(every, epsilon, **claim.test)
     twice = 2 * least if least is not None and least <= n else 0
     k = min(n, max(1, n // 5, twice))
-    k = k if guesses is None else _check.integer("guesses", guesses, 1, n)
+    k = k if guesses is None else arguments.integer("guesses", guesses, 1, n)
     some = Counts(k, k, n, r_fixed=True)
     best, most = (valid_lower_bound(counts, **claim.test) for counts in (some, every))
     needed = right_needed(some, epsilon, **claim.test)

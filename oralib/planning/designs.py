@@ -8,12 +8,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from oralib._types import Way
 from oralib.accounting import certified_epsilon
 from oralib.bounds import Counts, epsilon_lower_bound
 from oralib.bounds.refuting import right_needed
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.dpsgd.prediction import predicted_accuracy
+from oralib.ground.types import Way
 
 #: Canaries per coordinate of designs in which they hop.
 PER_COORDINATE = (2, 4, 8, 16, 24, 32, 48, 64, 100, 150)

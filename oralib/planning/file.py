@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 
 from numpy.typing import ArrayLike
 
-from oralib import _check
+from oralib.ground import arguments
 from oralib.planning.designs import Claim
 from oralib.scores import ScoreAudit, audit_scores
 
@@ -38,7 +38,7 @@ class Saved:
         """Write the plan into a JSON file, for ``oralib audit --plan``."""
         fields = {"format": FORMAT, "kind": type(self).__name__, **asdict(cast(Any, self))}
         text = json.dumps({**fields, "digest": self.digest}, indent=1, allow_nan=False)
-        target = _check.path("path", path)
+        target = arguments.path("path", path)
         partial = target.with_name(f"{target.name}.partial")  # a full disk harms no earlier plan
         partial.write_text(f"{text}\n", encoding="utf-8")
         partial.replace(target)
@@ -47,7 +47,7 @@ class Saved:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The plan in a file that :meth:`save` wrote; a ValueError if somebody has changed it."""
         try:
-            fields = json.loads(_check.path("path", path).read_text(encoding="utf-8"))
+            fields = json.loads(arguments.path("path", path).read_text(encoding="utf-8"))
             if not isinstance(fields, dict) or "format" not in fields:
                 raise ValueError("it is not a plan")
             if (number := fields.pop("format")) != FORMAT:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from oralib._types import Way
+from oralib.ground.types import Way
 
 
 class Measured(NamedTuple):

@@ -8,12 +8,12 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oralib import _check
-from oralib._text import confidence, paragraphs, short
-from oralib._types import WAYS
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.dpsgd.setting import differ
+from oralib.ground import arguments
+from oralib.ground.text import confidence, paragraphs, short
+from oralib.ground.types import WAYS
 from oralib.planning.designs import Claim, Design
 from oralib.planning.file import AFTERWARDS, Saved, table
 from oralib.planning.measured import times_as_long
@@ -94,7 +94,7 @@ class AuditPlan(Saved):
         """Audit scores and coins by this plan; ``seen`` is what the canaries saw, if known."""
         dpsgd = self.design.dpsgd
         if seen is not None:
-            _check.instance("seen", seen, Seen, "Canaries(...).seen")
+            arguments.instance("seen", seen, Seen, "Canaries(...).seen")
         if np.size(scores) != dpsgd.n or (seen is not None and seen.planned != dpsgd.steps):
             steps = "" if seen is None else f" of {seen.planned:,} steps"
             raise ValueError(
@@ -140,7 +140,7 @@ class AuditPlan(Saved):
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> Self:
         design, forecast = fields["design"], fields["forecast"]
-        _check.one_of("way", design["way"], WAYS)
+        arguments.one_of("way", design["way"], WAYS)
         design["dpsgd"] = DpSgd(**design["dpsgd"])
         if design["dropping"] is not None:
             design["dropping"] = Dropping(**design["dropping"])
@@ -197,7 +197,7 @@ def _rows(plan: AuditPlan, examples: int | None) -> list[tuple[str, str]]:
     dpsgd, n, s = design.dpsgd, design.dpsgd.n, design.dpsgd.per_coordinate
     times = f"(N + {n:,})/N times as many examples, where N is the number of your own"
     if examples is not None:
-        examples = _check.integer("examples", examples, 1, 10**9)
+        examples = arguments.integer("examples", examples, 1, 10**9)
         times = f"{design.growth(examples):.3g} times as many examples as your {examples:,}"
     claimed = f"({claim.epsilon:g}, {short(claim.delta)})-DP: noise multiplier {dpsgd.sigma:.4f}"
     many = f"{n:,}, {s} per coordinate, each included by a fair coin of its own"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from oralib import _check
+from oralib.ground import arguments
 from oralib.planning.file import table
 from oralib.planning.measured import MEASURED
 from oralib.planning.plan import AuditPlan
@@ -33,7 +33,7 @@ def plans_by_price(
     >>> {share: plan.design.dpsgd.n for share, plan in plans.items() if share < 0.1}
     {0.0: 20000, 0.01: 50, 0.05: 200}
     """
-    examples, plans = _check.integer("examples", examples, 1, 10**9), {}
+    examples, plans = arguments.integer("examples", examples, 1, 10**9), {}
     for share in SHARES:
         if share == 0 or int(share * examples):
             way = {"way": "examples", "canaries": int(share * examples)} if share else {}

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib import _check
-from oralib._rounding import first_largest
-from oralib._types import ACCOUNTANTS, AIMS, WAYS, Accountant, Aim, Way
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.dpsgd import DpSgd
 from oralib.dpsgd.hopping import hopping_counts
+from oralib.ground import arguments
+from oralib.ground.rounding import first_largest
+from oralib.ground.types import ACCOUNTANTS, AIMS, WAYS, Accountant, Aim, Way
 from oralib.planning.designs import PER_COORDINATE, Claim, Design, designs
 from oralib.planning.plan import AuditPlan, Forecast, Outcome
 from oralib.scores.seen import SEES
@@ -108,17 +108,19 @@ def plan_audit(
     >>> plan.guesses <= plan.design.dpsgd.n
     True
     """
-    beta, delta = _check.beta_and_delta(beta, _check.real("delta", delta, 0, 1, interval="()"))
-    steps = _check.integer("steps", steps, 1, 10**6)
-    sample_rate = _check.real("sample_rate", sample_rate, 1e-12, 1)
-    trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
-    _check.one_of("accountant", accountant, ACCOUNTANTS)
-    _check.one_of("aim", aim, AIMS)
-    _check.one_of("way", way, WAYS)
+    beta, delta = arguments.beta_and_delta(
+        beta, arguments.real("delta", delta, 0, 1, interval="()")
+    )
+    steps = arguments.integer("steps", steps, 1, 10**6)
+    sample_rate = arguments.real("sample_rate", sample_rate, 1e-12, 1)
+    trials, seed = arguments.integer("trials", trials, 0, 10**6), arguments.seed(seed)
+    arguments.one_of("accountant", accountant, ACCOUNTANTS)
+    arguments.one_of("aim", aim, AIMS)
+    arguments.one_of("way", way, WAYS)
     claim, sigma = _claimed(epsilon, sigma, beta, accountant, (delta, steps, sample_rate))
     training = DpSgd(1, 1, steps, sample_rate, sigma=sigma)
-    canaries = None if canaries is None else _check.integer("canaries", canaries, 1)
-    d = None if d is None else _check.integer("d", d, 1, 10**8)
+    canaries = None if canaries is None else arguments.integer("canaries", canaries, 1)
+    d = None if d is None else arguments.integer("d", d, 1, 10**8)
     try:
         plan = _plan(training, claim, canaries, d, aim, way, seed)
     except NoRefutationError as error:
@@ -262,9 +264,9 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
     >>> wrong.bug, honest.refuted, wrong.bound > honest.bound
     ('a tenth of the noise', 0.0, True)
     """
-    _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
+    arguments.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
     claim, noise, outcomes = plan.claim, plan.forecast.noise, []
-    trials = max(2, plan.design.affordable(_check.integer("trials", trials, 2, 10**6)))
+    trials = max(2, plan.design.affordable(arguments.integer("trials", trials, 2, 10**6)))
     options: dict[str, Any] = {"dropping": plan.design.dropping, "trials": trials, "seed": seed}
     bugs = {name: bug for name, bug in BUGS.items() if plan.design.way in SEES[bug.part]}
     if noise < 1:
@@ -299,7 +301,7 @@ def _claimed(
         if sigma is None:
             raise ValueError("epsilon or sigma must be given, got neither")
         return Claim(certified_epsilon(sigma, *run, accountant=accountant), delta, beta), sigma
-    claim = Claim(_check.real("epsilon", epsilon, 0, 1000, interval="(]"), delta, beta)
+    claim = Claim(arguments.real("epsilon", epsilon, 0, 1000, interval="(]"), delta, beta)
     if sigma is None:
         return claim, noise_multiplier(claim.epsilon, *run, accountant=accountant)
     if (certified := claim.exceeded(sigma, steps, sample_rate)) is not None:

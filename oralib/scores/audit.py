@@ -8,9 +8,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oralib import _check
-from oralib._types import ADJACENCIES, COINS, Adjacency, Choice, Coins, Side
 from oralib.bounds import Counts, valid_rule
+from oralib.ground import arguments
+from oralib.ground.types import ADJACENCIES, COINS, Adjacency, Choice, Coins, Side
 from oralib.scores import guessing
 from oralib.scores.columns import Bits, are_listed_twice, guesses_and_coins, scores_and_coins
 from oralib.scores.result import UNFAIR, ScoreAudit
@@ -93,7 +93,7 @@ def audit_scores(
     3.224
     """
     values, bits = scores_and_coins(scores, included, side)
-    twice, all_bits, seed = are_listed_twice(values, bits), bits, _check.seed(seed)
+    twice, all_bits, seed = are_listed_twice(values, bits), bits, arguments.seed(seed)
     notes = []
     balanced = _check_coins(bits, coins, adjacency)
     if balanced and adjacency == "replace":
@@ -106,21 +106,21 @@ def audit_scores(
             f"guesses say 'included' must be fixed in advance, got {guesses=}, {grid=}, {side=}"
         )
     n = bits.size
-    beta, delta = _check.beta_and_delta(beta, delta)
+    beta, delta = arguments.beta_and_delta(beta, delta)
     claim = _checked_claim(claim)
     if seen is not None:
-        _check.instance("seen", seen, Seen, "Canaries(...).seen")
+        arguments.instance("seen", seen, Seen, "Canaries(...).seen")
     if sum(value is not None for value in (guesses, split, grid)) > 1:
         raise ValueError(f"give one of guesses, split and grid, got {guesses=}, {split=}, {grid=}")
     choice: Choice = "fixed" if grid is None else "grid"
     if guesses is not None:
-        k = np.array([_check.integer("guesses", guesses, 1, n)])
+        k = np.array([arguments.integer("guesses", guesses, 1, n)])
     elif grid is not None:
-        k = np.unique(_check.integers("grid", grid, 1, n))
+        k = np.unique(arguments.integers("grid", grid, 1, n))
         if not k.size:
             raise ValueError(f"grid must hold numbers of guesses, got grid={grid!r}")
     else:
-        share = _check.real("split", 0.2 if split is None else split, 0, 1, interval="()")
+        share = arguments.real("split", 0.2 if split is None else split, 0, 1, interval="()")
         aside, audited = guessing.parts(n, share, seed)
         pilot = guessing.right_guesses(values[aside], bits[aside], side, seed)
         chosen, why = guessing.best_number(pilot, audited.size, delta, beta, claim)
@@ -190,11 +190,11 @@ def audit_guesses(
     """
     right, taken, bits = guesses_and_coins(guessed, truth)
     balanced = _check_coins(bits, coins, adjacency)
-    beta, delta = _check.beta_and_delta(beta, delta)
+    beta, delta = arguments.beta_and_delta(beta, delta)
     v, r = int(right.sum()), int(taken.sum())
     if guesses is None and r == 0:
         raise ValueError(f"guessed must hold a guess, got none for all of {bits.size} canaries")
-    number = r if guesses is None else _check.integer("guesses", guesses, 1, bits.size)
+    number = r if guesses is None else arguments.integer("guesses", guesses, 1, bits.size)
     if r > number:
         raise ValueError(f"guesses must be at least {r}, as this many are given, got {guesses=}")
     missing = f"{number - r} of the {number} guesses are missing, and count as wrong"
@@ -229,25 +229,25 @@ def audit_counts(
     >>> round(audit.bound, 3), round(audit.pure_bound, 3), round(audit.fdp_bound, 3)
     (0.702, 0.702, 1.006)
     """
-    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
+    arguments.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     if counts.trials != 1:
         raise ValueError(f"counts must be those of one audit, got {counts.trials} of them")
     counts = replace(counts, v=np.squeeze(counts.v), r=np.squeeze(counts.r))
-    beta, delta = _check.beta_and_delta(beta, delta)
+    beta, delta = arguments.beta_and_delta(beta, delta)
     valid_rule(counts, delta)  # an error if there is none
     choice: Choice = "fixed" if counts.r_fixed else "output"
     return ScoreAudit(counts, delta, beta, _checked_claim(claim), choice)
 
 
 def _checked_claim(claim: float | None) -> float | None:
-    return None if claim is None else _check.real("claim", claim, 0, interval="[)")
+    return None if claim is None else arguments.real("claim", claim, 0, interval="[)")
 
 
 def _check_coins(bits: Bits, coins: Coins | None, adjacency: Adjacency) -> bool:
     """Whether exactly half of the canaries were included by arrangement."""
-    _check.one_of("adjacency", adjacency, ADJACENCIES)
+    arguments.one_of("adjacency", adjacency, ADJACENCIES)
     if coins is not None:
-        _check.one_of("coins", coins, COINS)
+        arguments.one_of("coins", coins, COINS)
     if coins == "balanced" and 2 * bits.sum() != bits.size:
         got = f"{bits.sum():,} of {bits.size:,} canaries"
         raise ValueError(f"coins='balanced' needs exactly half of the canaries included, got {got}")

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check
-from oralib._types import SIDES, Side
+from oralib.ground import arguments
+from oralib.ground.types import SIDES, Side
 from oralib.scores.seen import Seen
 
 Reals: TypeAlias = NDArray[np.float64]
@@ -37,12 +37,12 @@ def column(name: str, value: ArrayLike) -> Reals:
             missing = ("NoneType", "NAType")
             array = np.array([nan if type(x).__name__ in missing else x for x in array.flat])
     except (ValueError, TypeError, RuntimeError) as error:  # lists of lists, or tensors
-        array, why = np.asarray(None), _check.reason(value, error)
+        array, why = np.asarray(None), arguments.reason(value, error)
     if array.dtype.kind not in "biuf" or array.ndim != 1 or not array.size:
-        why = _check.reason(value) or why
+        why = arguments.reason(value) or why
         if array.dtype.kind in "US":
             why = " (words: turn them into numbers, or compare them, as in column == 'yes')"
-        got = f"got {name}={_check.shown(value)}{why}"
+        got = f"got {name}={arguments.shown(value)}{why}"
         raise TypeError(f"{name} must be a list of numbers or truth values, one per canary, {got}")
     return array.astype(np.float64)
 
@@ -53,7 +53,7 @@ def bits_of(name: str, value: ArrayLike) -> Bits:
     low = -1 if (numbers == -1).any() else 0
     bits: Bits = numbers == 1
     allowed = "1 or -1, since there is a -1," if low else "True or False, 1 or 0, or 1 or -1,"
-    _check.require(bits | (numbers == low), name, numbers, f"be {allowed} for each canary")
+    arguments.require(bits | (numbers == low), name, numbers, f"be {allowed} for each canary")
     if bits.all() or not bits.any():
         same = "included" if bits.all() else "left out"
         got = f"{bits.size} that were all {same}: there is nothing to tell apart"
@@ -63,13 +63,13 @@ def bits_of(name: str, value: ArrayLike) -> Bits:
 
 def scores_and_coins(scores: ArrayLike, included: ArrayLike, side: Side) -> tuple[Reals, Bits]:
     """Scores that differ and are finite, and their coins."""
-    values = _check.reals("scores", column("scores", scores), -inf, inf, interval="()")
+    values = arguments.reals("scores", column("scores", scores), -inf, inf, interval="()")
     bits = bits_of("included", included)
     check_same_canaries(scores=scores, included=included)
     if (values == values[0]).all():
         got = f"{bits.size} scores that are all {values[0]:g}"
         raise ValueError(f"scores must differ: they say nothing about who was included, got {got}")
-    _check.one_of("side", side, SIDES)
+    arguments.one_of("side", side, SIDES)
     return values, bits
 
 
@@ -100,7 +100,7 @@ def guesses_and_coins(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits,
     if signs and any(isinstance(x, bool | np.bool_) for x in entries):  # is False no guess, or -1?
         raise ValueError(f"guessed must {allowed}, got True or False in guessed")
     taken = (numbers == 1) | (numbers == (-1 if signs else 0))
-    _check.require(taken | np.isnan(numbers) | (numbers == 0), "guessed", numbers, allowed)
+    arguments.require(taken | np.isnan(numbers) | (numbers == 0), "guessed", numbers, allowed)
     return taken & ((numbers == 1) == bits), taken, bits
 
 
@@ -113,6 +113,6 @@ def check_same_canaries(**columns: Any) -> None:
     a: Any = getattr(first, "index", None)
     b: Any = getattr(second, "index", None)
     if hasattr(a, "equals") and hasattr(b, "equals") and not (a.equals(b) or {*a}.isdisjoint(b)):
-        must, got = "must have the same index", f"{_check.shown(a)} and {_check.shown(b)}"
+        must, got = "must have the same index", f"{arguments.shown(a)} and {arguments.shown(b)}"
         why = "canaries are matched by their places (to_numpy() gives columns without an index)"
         raise ValueError(f"{one} and {two} {must}, got {got}; {why}")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oralib import _check
+from oralib.ground import arguments
 from oralib.scores.columns import ScoreFile
 from oralib.scores.seen import Seen
 
@@ -162,7 +162,7 @@ def _checked_names(names: list[str]) -> list[str]:
     """Names in small letters; one pair of columns must be there, and each of them once."""
     pairs = _pairs(names)
     if not pairs:
-        got = ", ".join(map(_check.shown, names[:8])) + (", ..." if len(names) > 8 else "")
+        got = ", ".join(map(arguments.shown, names[:8])) + (", ..." if len(names) > 8 else "")
         needed = "the columns, score and included, or guess and truth"
         raise ValueError(f": its first line must name {needed}, got {got}")
     if len(pairs) > 1:
@@ -215,5 +215,5 @@ def _understood(cells: pd.Series) -> pd.Series:
 def _refuse(cells: pd.Series, bad: pd.Series, why: str) -> None:
     """An error about the first of the bad cells, if there is one."""
     if bad.any():
-        line, cell = bad.idxmax(), _check.shown(cells[bad.idxmax()])
+        line, cell = bad.idxmax(), arguments.shown(cells[bad.idxmax()])
         raise ValueError(f", {cells.index.name} {line}, column {cells.name}: {cell} {why}")

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oralib._streams import stream
-from oralib._types import Side
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r
+from oralib.ground.streams import stream
+from oralib.ground.types import Side
 from oralib.scores.columns import Bits, Ints, Reals
 
 #: Without a claim, the canaries that are set aside never choose fewer guesses than this: a handful

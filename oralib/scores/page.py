@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from html import escape
 
-from oralib._text import short
+from oralib.ground.text import short
 from oralib.scores.result import ScoreAudit
 from oralib.scores.sentences import coins, headline, number_of_guesses, of_canaries, table
 

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from oralib._text import rounded_down
 from oralib.bounds import valid_lower_bound
+from oralib.ground.text import rounded_down
 from oralib.scores.columns import Bits, Reals
 from oralib.scores.guessing import POINTS, exact_bounds, right_guesses, spread_numbers
 from oralib.scores.result import ScoreAudit

@@ -7,13 +7,13 @@ from typing import Any
 
 import scipy
 
-from oralib import _check
-from oralib._solve import largest_passing
-from oralib._text import paragraphs
-from oralib._types import Adjacency, Choice, Side
 from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound_fdp
 from oralib.bounds.refuting import guesses_needed, like, right_needed
 from oralib.bounds.valid import Rule, valid_lower_bound, valid_rule
+from oralib.ground import arguments
+from oralib.ground.solve import largest_passing
+from oralib.ground.text import paragraphs
+from oralib.ground.types import Adjacency, Choice, Side
 from oralib.scores import sentences
 from oralib.scores.guessing import Ranking
 from oralib.scores.seen import Seen
@@ -247,4 +247,4 @@ class ScoreAudit:
         claim = self.claim if claim is None else claim
         if claim is None:
             raise ValueError("claim must be given, here or to the audit, got None")
-        return _check.real("claim", claim, 0)
+        return arguments.real("claim", claim, 0)

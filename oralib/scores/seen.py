@@ -3,8 +3,8 @@
 import json
 from dataclasses import asdict, dataclass
 
-from oralib import _check
-from oralib._types import WAYS, Way
+from oralib.ground import arguments
+from oralib.ground.types import WAYS, Way
 
 _MARK = "# oralib canaries: "
 
@@ -115,10 +115,10 @@ class Seen:
             fields = json.loads(line.removeprefix(_MARK))
             checks = tuple(Check(**check) for check in fields.pop("checks"))
             seen = cls(**fields | {"checks": checks, "doubts": tuple(fields["doubts"])})
-            _check.one_of("way", seen.way, WAYS)
-            _check.integers("steps", [seen.steps, seen.planned])
+            arguments.one_of("way", seen.way, WAYS)
+            arguments.integers("steps", [seen.steps, seen.planned])
             numbers = [x for check in checks for x in (check.share, check.error, check.z)]
-            _check.reals("numbers", [seen.sigma, seen.sample_rate, *numbers])
+            arguments.reals("numbers", [seen.sigma, seen.sample_rate, *numbers])
         except (ValueError, TypeError, KeyError, AttributeError):
             raise ValueError(", line 1: the comment of the canaries is damaged") from None
         return seen

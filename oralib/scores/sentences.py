@@ -4,8 +4,8 @@ from html import escape
 from math import inf, isnan
 from typing import TYPE_CHECKING
 
-from oralib._text import confidence, rounded_down, rounded_up, short
-from oralib._types import Way
+from oralib.ground.text import confidence, rounded_down, rounded_up, short
+from oralib.ground.types import Way
 from oralib.scores.seen import SEES, Seen
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_PACKAGE = Path(__file__).parent
+#: The package oralib, all of whose kernels share one folder.
+_PACKAGE = Path(__file__).parent.parent
 #: Sources with one of these lines are compiled.
 _MARKS = (b"\n@jit\n", b"\n@formula\n")
 #: One thread at a time prepares kernels.

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from oralib import _check
-from oralib._types import Array
+from oralib.ground import arguments
+from oralib.ground.types import Array
 
 #: Trials that share one stream: few enough to keep every core busy, enough to make it worthwhile.
 BLOCK = 32
@@ -52,7 +52,7 @@ def play(
     """
     import numba  # here, because it is slow to import
 
-    trials, seed = _check.integer("trials", trials, 1, 10**8), _check.seed(seed)
+    trials, seed = arguments.integer("trials", trials, 1, 10**8), arguments.seed(seed)
     sizes = [min(largest, trials - start) for start in range(0, trials, largest)]
     streams = (stream(seed, *key, index) for index in range(len(sizes)))
     # Never in the thread of the caller: Ctrl-C there would wait for the end of a kernel, and Numba

@@ -8,8 +8,8 @@ from math import exp, floor, inf, log, log1p, pi, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oralib._jit import formula, jit
-from oralib._types import Array
+from oralib.ground.jit import formula, jit
+from oralib.ground.types import Array
 
 _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
 

@@ -1,0 +1,1 @@
+"""The helpers that every room stands on: arguments, kernels, rounding, random streams, text."""
