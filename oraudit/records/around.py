@@ -93,6 +93,16 @@ class AroundRecord:
             nearest=abs(norms / clip - 1).min(),
         )
 
+    @property
+    def now(self) -> dict[str, Any]:
+        """What was noted of the step under way."""
+        return dict(self._now)
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """What was noted of the step that has ended last."""
+        return dict(self._steps[-1]) if self._steps else {}
+
     def end_step(self) -> None:
         self._steps.append(self._now)
         self._now = {}

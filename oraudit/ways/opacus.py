@@ -85,7 +85,9 @@ def attach(
     allow
         Names of findings that are post-processing and meant.
     """
-    return OpacusAudit(optimizer, model, loader, claim=claim, allow=allow)
+    from oraudit.ways.distributed import audit  # which is made of what is here
+
+    return audit(optimizer, model, loader, claim=claim, allow=allow)
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,9 @@ def _harmless(method: Callable[..., Any]) -> Callable[..., Any]:
 class OpacusAudit:
     """An audit that stands around a private optimizer of Opacus; made by :func:`attach`."""
 
+    #: Whether it is one of several audits, one on each rank, that know of each other.
+    joins_ranks = False
+
     def __init__(
         self,
         optimizer: Any,
@@ -131,7 +136,7 @@ class OpacusAudit:
         allow: Sequence[str] = (),
         earlier: Sequence["OpacusAudit"] | None = None,
     ) -> None:
-        _check_kind(optimizer)
+        _check_kind(optimizer, joins_ranks=self.joins_ranks)
         wrapped = optimizer.original_optimizer
         if wrapped in _WRAPPED and (former := _WRAPPED[wrapped]()) is not None:
             # make_private was called again: the training of the former audit has ended.
@@ -318,6 +323,10 @@ class OpacusAudit:
             self._begin()
         if self._account is not None and (lost := self._account.open()):
             self._record.see("accountant-forgot", number=lost)
+        return self._clipped()
+
+    def _clipped(self) -> Any:
+        """What is kept of the clipped sums until the noise is added."""
         return [p.summed_grad.detach().clone() for p in self._params]
 
     @_harmless
@@ -734,7 +743,7 @@ class OpacusAudit:
             self._account.load(state["account"])
 
 
-def _check_kind(optimizer: Any) -> None:
+def _check_kind(optimizer: Any, *, joins_ranks: bool) -> None:
     """Refuse by name what cannot be audited."""
     kind = type(optimizer).__name__
     if not isinstance(optimizer, DPOptimizer):
@@ -742,12 +751,12 @@ def _check_kind(optimizer: Any) -> None:
             f"optimizer is {kind}, not an optimizer of opacus.optimizers: give what "
             "PrivacyEngine.make_private has returned"
         )
-    if any(
+    if not joins_ranks and any(
         word in base.__name__
         for base in type(optimizer).__mro__
         for word in ("Distributed", "FSDP")
     ):
-        raise CannotAttach(f"optimizer is {kind}: attach cannot join ranks yet")
+        raise CannotAttach(f"optimizer is {kind}: attach joins its ranks, on each of them")
 
 
 def _weak(method: Any) -> Callable[..., None]:

@@ -14,6 +14,7 @@ from opacus import PrivacyEngine
 
 from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Finding, Status
 from oraudit.report import Result
+from oraudit.ways.distributed import audit
 from oraudit.ways.opacus import CannotAttach, OpacusAudit
 
 __all__ = ["Audits", "NothingPrivate", "Refused", "watch"]
@@ -119,6 +120,6 @@ def _audit(
     """The audit of what ``make_private`` has returned."""
     earlier = [audit for audit in audits if isinstance(audit, OpacusAudit)]
     try:
-        return OpacusAudit(parts[1], parts[0], parts[-1], claim=claim, allow=allow, earlier=earlier)
+        return audit(parts[1], parts[0], parts[-1], claim=claim, allow=allow, earlier=earlier)
     except CannotAttach as reason:
         return Refused(str(reason))

@@ -1,0 +1,511 @@
+"""Distributed trainings with Opacus: DDP and FSDP2, an audit on each rank, and one report.
+
+A rank alone sees a part of each batch, and the noise of that rank, if any. So all ranks meet once in
+each private step, where they are together anyway. What they look at of the sums before and after
+the noise, at the same weights, is added up over ranks that share the weights (DDP), or put beside
+each other where each has its own (FSDP2); and each hears how large the others' batches were, which
+examples these had, and how clipping was there. From then on it is an audit like that of one process,
+the same on all ranks.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import torch
+from opacus.optimizers import DPOptimizer
+from torch.distributed.tensor import DTensor
+
+from oraudit.records import Batches, Event, Look, Ranks, Seen
+from oraudit.records.around import NAMES
+from oraudit.ways.inputs import are_examples
+from oraudit.ways.opacus import CannotAttach, OpacusAudit, _harmless, _Noisy
+from oraudit.ways.ranks import FAILED, LEAVING, WATCHING, CannotMeet, Ended, Meeting
+
+__all__ = ["DistributedAudit", "audit", "is_distributed"]
+
+#: The most weights whose sums are looked at in each step, of all ranks together.
+LOOKED = 16_384
+
+#: How many numbers of each rank's own noise the others hear.
+HEARD = 32
+
+#: What is noted around a step before its gradient is used, and after that, a step later.
+_BEFORE = tuple(name for name in NAMES if name not in ("factor", "off", "kept", "rest"))
+_AFTER = ("factor", "off", "kept", "rest")
+
+#: What ranks hear of a look.
+_LOOK = ("error", "tolerance", "largest")
+
+
+def audit(optimizer: Any, *args: Any, **options: Any) -> OpacusAudit:
+    """The audit of a private optimizer, one process or many."""
+    kind = DistributedAudit if is_distributed(optimizer) else OpacusAudit
+    return kind(optimizer, *args, **options)
+
+
+def is_distributed(optimizer: Any) -> bool:
+    """Whether an optimizer is one part of a distributed training."""
+    return isinstance(optimizer, DPOptimizer) and any(
+        word in base.__name__
+        for base in type(optimizer).__mro__
+        for word in ("Distributed", "FSDP")
+    )
+
+
+class DistributedAudit(OpacusAudit):
+    """An audit of one rank of a distributed training, which knows what all ranks see."""
+
+    joins_ranks = True
+
+    def __init__(self, optimizer: Any, model: Any = None, loader: Any = None, **options: Any) -> None:
+        params = list(optimizer.params)
+        self._sharded = any(isinstance(p, DTensor) for p in params)
+        _check_placed(optimizer, params)
+        # FSDP averages over ranks what DDP adds up.
+        self._unit = optimizer.world_size if self._sharded else 1
+        self._device = _here(params[0]).device
+        sizes = [_here(p).numel() for p in params]
+        room = max(LOOKED // (len(sizes) * (optimizer.world_size if self._sharded else 1)), 1)
+        self._looked_at = [slice(0, None, max(-(-size // room), 1)) for size in sizes]
+        counts = [len(range(size)[some]) for size, some in zip(sizes, self._looked_at, strict=True)]
+        try:
+            self._meeting = Meeting(
+                {"kind": type(optimizer).__name__, "looked": counts, "room": _room(optimizer, loader)}
+            )
+        except CannotMeet as reason:
+            raise CannotAttach(f"optimizer is {type(optimizer).__name__}: {reason}") from None
+        facts = self._meeting.facts
+        alike = ("kind",) if self._sharded else ("kind", "looked")
+        if any(each[what] != facts[0][what] for each in facts for what in alike):
+            raise CannotAttach("the ranks have different optimizers or models")
+        self._counts: list[list[int]] = [each["looked"] for each in facts]
+        self._room = max(each["room"] for each in facts)
+        self._mine: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._rows: list[Any] = []
+        self._published = 0
+        self._heard = 0
+        self._meeting_at = "reduce_gradients" if not self._sharded else "scale_grad"
+        super().__init__(optimizer, model, loader, **options)
+
+    # ------------------------------------------------------------------- on the chain and off it
+
+    def _stand_outermost(self) -> None:
+        self._chain.setdefault(self._meeting_at, (_nothing, _nothing))
+        super()._stand_outermost()
+
+    def _around(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        if name != self._meeting_at:
+            return super()._around(name, method)
+
+        @wraps(method)
+        def met(*args: Any, **kwargs: Any) -> Any:
+            if name in self._running or self._ended is not None:
+                return method(*args, **kwargs)
+            self._running.add(name)
+            try:
+                result = method(*args, **kwargs)
+                self._meet()
+            finally:
+                self._running.discard(name)
+            return result
+
+        return met
+
+    def detach(self) -> None:
+        """Take the audit off. The other ranks hear of it in the next step, if there is one."""
+        if self._ended is not None:
+            return
+        super().detach()
+        if self._meeting.ended:
+            return
+        method = getattr(self._optimizer, self._meeting_at)
+        own = self._optimizer.__dict__.get(self._meeting_at)
+
+        @wraps(method)
+        def farewell(*args: Any, **kwargs: Any) -> Any:
+            result = method(*args, **kwargs)
+            if self._optimizer.__dict__.get(self._meeting_at) is farewell:
+                if own is None:
+                    delattr(self._optimizer, self._meeting_at)
+                else:
+                    setattr(self._optimizer, self._meeting_at, own)
+            self._say_only(LEAVING)
+            return result
+
+        setattr(self._optimizer, self._meeting_at, farewell)
+
+    # ------------------------------------------------------------------------------- the meeting
+
+    def _meet(self) -> None:
+        """Tell all ranks what this one has seen of the step, and hear of them: always, or never.
+
+        Whatever goes wrong on this rank alone, it takes part with empty numbers and says so.
+        """
+        try:
+            self._meeting.hear()
+        except Ended as reason:
+            self._stop(str(reason))
+            return
+        told = self._to_tell()
+        if told is None:
+            self._say_only(FAILED)
+            return
+        self._exchange(*told)
+
+    def _say_only(self, state: int) -> None:
+        """Meet with nothing to tell, so that the others need not wait; and no more after that."""
+        try:
+            self._meeting.hear()
+        except Ended:
+            return
+        numbers = torch.zeros(self._width, device=self._device)
+        self._join(numbers)
+        self._meeting.tell(torch.full((self._length,), -1, device=self._device), state)
+        self._meeting.ended = "this rank told nothing"
+
+    @_harmless
+    def _stop(self, reason: str) -> None:
+        self._record.see("unwatched", reason)
+        self._over = True
+
+    @property
+    def _width(self) -> int:
+        """How many numbers each rank tells: of the sum before the noise, and as many after it."""
+        return 2 * max(sum(counts) for counts in self._counts)
+
+    @property
+    def _length(self) -> int:
+        """How many counts each rank tells."""
+        return 2 + len(_BEFORE) + len(_AFTER) + len(_LOOK) + HEARD + self._room
+
+    def _join(self, numbers: torch.Tensor) -> torch.Tensor:
+        """A row of what all ranks tell where each has its own weights, else their sum."""
+        return self._meeting.gather(numbers) if self._sharded else self._meeting.add_up(numbers)[None]
+
+    @_harmless
+    def _to_tell(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        assert self._mine is not None, "no noise was seen in this step"
+        before, after = self._mine
+        numbers = torch.zeros(self._width, device=self._device)
+        half = self._width // 2
+        numbers[: len(before)] = before
+        numbers[half : half + len(after)] = after
+        batches = self._record.batches
+        inputs = batches.inputs
+        drawn = None if inputs is None else torch.cat([_none(self._device), *inputs])
+        if drawn is not None and len(drawn) > self._room:
+            drawn = None
+        counts = torch.full((self._length,), -1, device=self._device)
+        counts[0] = -1 if batches.size is None else batches.size
+        counts[1] = -1 if drawn is None else len(drawn)
+        real = self._numbers_around()
+        scale = (self._effective(float(self._optimizer.noise_multiplier)) * self._clip()) or 1.0
+        noise = ((after - before)[:HEARD] / scale).double()
+        noise = torch.cat([noise, noise.new_full((HEARD - len(noise),), torch.nan)])
+        counts[2 : 2 + len(real) + HEARD] = torch.cat([real, noise]).view(torch.int64)
+        if drawn is not None:
+            counts[self._length - self._room :][: len(drawn)] = drawn
+        self._publish()
+        return numbers, counts
+
+    def _numbers_around(self) -> torch.Tensor:
+        """What stands around this step, how the one before was used, and the worst look."""
+        around = self._record.around
+        now = {
+            **around.now,
+            "clip": self._clip(),
+            "sigma": float(self._optimizer.noise_multiplier),
+            "rate": self._learning_rate(),
+        }
+        looks = [look for look in self._record.looks if look.step == self._record.step]
+        look = max(looks, key=lambda look: look.error / look.tolerance, default=None)
+        values = [now.get(name, torch.nan) for name in _BEFORE]
+        values += [around.last.get(name, torch.nan) for name in _AFTER]
+        values += [torch.nan if look is None else getattr(look, name) for name in _LOOK]
+        device = self._device
+        return torch.stack([torch.as_tensor(v, dtype=torch.float64, device=device) for v in values])
+
+    def _publish(self) -> None:
+        """Send the others what is not in numbers: events, and what explains a sum that is off."""
+        new = self._record.events[self._published :]
+        off = [look for look in self._record.looks if look.step == self._record.step]
+        message = {
+            "events": [asdict(each) for each in new if each.kind != "seeded"],
+            "causes": [
+                {each.format(names=self._record.names): more for each, more in look.causes.items()}
+                for look in off
+                if not look.holds
+            ],
+            "step": self._record.step,
+        }
+        self._published = len(self._record.events)
+        if message["events"] or message["causes"]:
+            self._meeting.send(message)
+
+    def _exchange(self, numbers: torch.Tensor, counts: torch.Tensor) -> None:
+        joined = self._join(numbers)
+        self._rows.append(self._meeting.tell(counts))
+        self._keep(joined)
+
+    @_harmless
+    def _keep(self, joined: torch.Tensor) -> None:
+        """Keep the sums of all ranks, as of one process."""
+        half = self._width // 2
+        parts = [_split(row[:half], counts) for row, counts in self._by_rank(joined)]
+        noisy = [_split(row[half:], counts) for row, counts in self._by_rank(joined)]
+        clip = self._clip()
+        sigma = float(self._optimizer.noise_multiplier)
+        unit = self._effective(sigma) * clip
+        before = [part for each in parts for part in each if len(part)]
+        after = [part for each in noisy for part in each if len(part)]
+        self._record.noise.add(before, after, unit)
+        own = self._mine if self._sharded else (joined[0, : half], joined[0, half:])
+        assert own is not None
+        size = sum(self._counts[self._meeting.rank])
+        clipped = own[0][:size]
+        self._noisy = _Noisy(clip, sigma, clipped, own[1][:size] - clipped, self._looked_at)
+        self._mine = None
+
+    def _by_rank(self, joined: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[int]]]:
+        """The rows of what was joined, and how many numbers of each tensor they have."""
+        return zip(joined, self._counts[: len(joined)], strict=True)
+
+    # ------------------------------------------------------------------------ the chain of a step
+
+    @_harmless
+    def _before_accumulating(self) -> None:
+        if not self._sharded:
+            super()._before_accumulating()
+            return
+        norms = getattr(self._model, "per_sample_gradient_norms", None)
+        if norms is not None:
+            self._note_batch(len(norms))
+            if self._parts == 1:
+                self._record.around.note_norms(norms.detach(), self._clip())
+        self._beside_clear()
+
+    def _summed(self) -> list[torch.Tensor]:
+        """The clipped sums of this rank, as far as they are looked at."""
+        if self._sharded:
+            state = self._optimizer.grad_state
+            return [_here(state[p]["summed_grad"]) for p in self._params]
+        return [p.summed_grad for p in self._params]
+
+    def _clipped(self) -> Any:
+        return self._told(self._summed())
+
+    def _told(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The numbers of some tensors that are looked at."""
+        parts = [
+            each.detach().reshape(-1)[some]
+            for each, some in zip(tensors, self._looked_at, strict=True)
+        ]
+        return torch.cat(parts).float() * self._unit
+
+    @_harmless
+    def _after_noise(self, clipped: Any) -> None:
+        if clipped is not None:
+            self._mine = clipped, self._told([_here(p.grad) for p in self._params])
+
+    @_harmless
+    def _before_step(self, *args: Any) -> None:
+        if self._mine is not None and self._depth == 0:
+            self._record.see("replaced", self._meeting_at)
+            self._over = True
+            return
+        super()._before_step(*args)
+
+    def _close(self, used: list[Any] | None) -> None:
+        super()._close(None if used is None else [None if g is None else _here(g) for g in used])
+
+    def _make_beside(self) -> Any:
+        return None if self._sharded else super()._make_beside()
+
+    # ------------------------------------------------------------------------------------- result
+
+    def _seen(self) -> Seen:
+        own = super()._seen()
+        if not self._rows or not own.steps:
+            return own
+        rows = torch.stack(self._rows[: own.steps]).cpu().numpy()
+        watched = (rows[:, :, 0] == WATCHING).all(1)
+        own = _cut(own, len(rows) if watched.all() else int(watched.argmin()))
+        rows = rows[: own.steps, :, 2:]
+        if not own.steps:
+            return own
+        sizes = rows[:, :, 0]
+        total = np.where((sizes >= 0).all(1), sizes.sum(1), -1)
+        real = rows[:, :, 2 : self._length - self._room].copy().view(np.float64)
+        parts = [
+            [each[self._length - self._room :][: each[1]] if each[1] >= 0 else None for each in step]
+            for step in rows
+        ]
+        prints = [None if any(p is None for p in step) else np.concatenate(step) for step in parts]
+        self._comparable = self._can_compare(own, parts)
+        known = self._comparable and all(each is not None for each in prints)
+        ranks = Ranks(
+            sizes=sizes,
+            noise=real[:, :, -HEARD:],
+            twice=np.array([_twice(step) if known else -1 for step in parts]),
+            shared=not self._sharded,
+        )
+        events, causes = self._heard_of()
+        return replace(
+            own,
+            names=self._names_of_all(own.names),
+            batches=Batches(
+                tuple(None if size < 0 else int(size) for size in total),
+                tuple(prints if known else [None] * len(prints)),
+            ),
+            around=self._around_all(own, total, real),
+            looks=_looks(real, causes),
+            events=[*events, *_apart_clips(real, shared=not self._sharded), *self._own_events(own)],
+            ranks=ranks,
+        )
+
+    def _own_events(self, own: Seen) -> list[Event]:
+        """What this rank has seen and the others have not heard of."""
+        seeds = [event for event in self._record.events if event.kind == "seeded"]
+        rest = self._record.events[self._published :]
+        late = own.events[len(self._record.events) :]
+        return [*seeds, *(each for each in rest if each.kind != "seeded"), *late]
+
+    def _can_compare(self, own: Seen, parts: Sequence[Any]) -> bool:
+        if self._loader is None:
+            return False
+        flat = [part for step in parts for part in step]
+        world = self._meeting.world
+        rates = [(told.rate or 0.0) / world for told in own.told for _ in range(world)]
+        return are_examples(flat, rates, self._loader.dataset)
+
+    def _names_of_all(self, names: Sequence[str]) -> list[str]:
+        if not self._sharded:
+            return [name for name, size in zip(names, self._counts[0], strict=True) if size]
+        return [
+            f"{name} of rank {rank}"
+            for rank, counts in enumerate(self._counts)
+            for name, size in zip(names, counts, strict=True)
+            if size
+        ]
+
+    def _around_all(self, own: Seen, total: Any, real: Any) -> Any:
+        """What stood around the steps on the first rank, and the worst use of a gradient on any."""
+        assert own.around is not None
+        columns = {name: real[:, 0, place] for place, name in enumerate(_BEFORE)}
+        columns["size"] = np.where(total >= 0, total, np.nan).astype(float)
+        first = len(_BEFORE)
+        used = real[1:, :, first : first + len(_AFTER)]
+        off = np.abs(np.nan_to_num(used[:, :, 1], nan=-1.0))
+        worst = used[np.arange(len(used)), off.argmax(1)] if len(used) else used[:, 0]
+        for place, name in enumerate(_AFTER):
+            last = getattr(own.around, name)[len(used) :]
+            columns[name] = np.concatenate([worst[:, place], last])
+        return replace(own.around, **columns)
+
+    def _heard_of(self) -> tuple[list[Event], dict[tuple[int, int], Any]]:
+        """What all ranks have told in words: events, and causes by step and rank."""
+        events: dict[Event, None] = {}
+        causes: dict[tuple[int, int], Any] = {}
+        for rank, messages in enumerate(self._meeting.read()):
+            for message in messages:
+                events.update((Event(**each), None) for each in message["events"])
+                for each in message["causes"]:
+                    causes[message["step"], rank] = each
+        return list(events), causes
+
+    def _unlooked(self) -> list[str]:
+        looked = sum(self._counts[0]) if not self._sharded else sum(map(sum, self._counts))
+        unlooked = super()._unlooked()
+        if looked < self._numbers:
+            unlooked.insert(0, f"the noise of {self._numbers - looked} of {self._numbers} weights")
+        return unlooked
+
+
+def _cut(seen: Seen, steps: int) -> Seen:
+    """Only the first steps of what was seen: in a later one a rank told nothing."""
+    if seen.steps == steps:
+        return seen
+    assert seen.noise is not None
+    assert seen.around is not None
+    per_step = ("squares", "products", "sums", "largest", "sample", "heads", "rounding")
+    noise = replace(seen.noise, **{name: getattr(seen.noise, name)[:steps] for name in per_step})
+    around = replace(seen.around, **{name: getattr(seen.around, name)[:steps] for name in NAMES})
+    return replace(
+        seen,
+        told=seen.told[:steps],
+        noise=noise if steps else None,
+        around=around,
+        events=[event for event in seen.events if event.kind != "accountant-told"],
+    )
+
+
+def _looks(real: Any, causes: dict[tuple[int, int], Any]) -> tuple[Look, ...]:
+    """The worst look of each rank in each step."""
+    first = len(_BEFORE) + len(_AFTER)
+    found = []
+    for step, ranks in enumerate(real[:, :, first : first + len(_LOOK)], 1):
+        for rank, (error, tolerance, largest) in enumerate(ranks):
+            if not np.isnan(tolerance):
+                why = causes.get((step, rank), {})
+                found.append(Look(step, float(error), float(tolerance), float(largest), why))
+    return tuple(found)
+
+
+def _apart_clips(real: Any, *, shared: bool) -> list[Event]:
+    """Where a rank clips at another norm than the one that the noise is made for."""
+    clips = real[:, :, _BEFORE.index("clip")]
+    noise = clips[:, 0] if shared else clips.min(1)
+    apart = clips.max(1) / noise
+    return [
+        Event("apart-clip", step, "", float(ratio))
+        for step, ratio in enumerate(apart, 1)
+        if ratio > 1 + 1e-4
+    ]
+
+
+def _twice(parts: Sequence[Any]) -> int:
+    """How many examples are on more than one rank."""
+    different = [np.unique(part) for part in parts]
+    return sum(map(len, different)) - len(np.unique(np.concatenate(different)))
+
+
+def _here(tensor: Any) -> torch.Tensor:
+    """The part of a tensor that this process has."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def _split(row: torch.Tensor, counts: Sequence[int]) -> Sequence[torch.Tensor]:
+    return row[: sum(counts)].split(list(counts))
+
+
+def _none(device: Any) -> torch.Tensor:
+    return torch.zeros(0, dtype=torch.int64, device=device)
+
+
+def _nothing(*_: Any) -> None:
+    """Look at nothing."""
+
+
+def _room(optimizer: Any, loader: Any) -> int:
+    """How many examples of a step a rank can tell of: more than a batch ever has by chance."""
+    mean = optimizer.expected_batch_size
+    if mean is None and loader is not None:
+        mean = len(loader.dataset) * getattr(loader, "sample_rate", 1 / max(len(loader), 1))
+    return 0 if not mean else int(2 * mean + 10 * mean**0.5 + 10)
+
+
+def _check_placed(optimizer: Any, params: Sequence[Any]) -> None:
+    """Refuse weights that are not placed as DDP or FSDP2 place them."""
+    kind = type(optimizer).__name__
+    sharded = [isinstance(p, DTensor) for p in params]
+    if "FSDP" in kind and not all(sharded) or "FSDP" not in kind and any(sharded):
+        raise CannotAttach(f"optimizer is {kind}: only some of its weights are sharded")
+    for p in params:
+        if isinstance(p, DTensor) and (p.device_mesh.ndim != 1 or not p.placements[0].is_shard()):
+            raise CannotAttach(
+                f"optimizer is {kind}: its weights are placed as {p.placements}, and only shards "
+                "of all ranks can be joined"
+            )

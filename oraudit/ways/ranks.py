@@ -1,0 +1,171 @@
+"""The processes of a distributed training, its ranks, tell each other what each has seen.
+
+They meet once in each private step, at a point that all of them pass: one sum, or one gathering,
+of the numbers that are looked at, and one gathering of a row of counts. Nobody waits for a rank that
+would not come: before the first step all say through the store of the process group that they are
+there, or none meets; and whoever leaves says so once more, and all stop at the next step.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import distributed
+
+__all__ = ["CannotMeet", "Ended", "Meeting"]
+
+#: So many seconds a rank is waited for where nothing else makes ranks wait for each other.
+PATIENCE = 60.0
+
+#: What a rank says of itself in each step.
+WATCHING = 0
+FAILED = 1
+LEAVING = 2
+
+
+class CannotMeet(RuntimeError):
+    """Why ranks cannot tell each other what they see."""
+
+
+class Ended(Exception):
+    """Why ranks meet no more."""
+
+
+class Meeting:
+    """All ranks of the default process group; made on each of them at the same time.
+
+    Parameters
+    ----------
+    facts
+        What must be said before the first step; :attr:`facts` has those of all ranks.
+    """
+
+    def __init__(self, facts: Any) -> None:
+        if not distributed.is_available() or not distributed.is_initialized():
+            raise CannotMeet("there is no process group")
+        self.rank = distributed.get_rank()
+        self.world = distributed.get_world_size()
+        self._store = distributed.distributed_c10d._get_default_store()
+        number = self._store.add(f"oraudit/{self.rank}/audits", 1)
+        self._name = f"oraudit/{number}"
+        self.facts = self._assemble(facts)
+        self.ended = ""
+        self._sent = 0
+        self._last: torch.Tensor | None = None
+        self._messages: list[list[Any]] = [[] for _ in range(self.world)]
+
+    def _key(self, what: str, rank: int) -> str:
+        return f"{self._name}/{what}/{rank}"
+
+    def _assemble(self, facts: Any) -> list[Any]:
+        """Say what is known of this rank, and hear it of all; or agree that nobody meets."""
+        self._store.set(self._key("facts", self.rank), json.dumps(facts))
+        missing = self._wait("facts")
+        # The first to say how it ends says it for all.
+        wanted = json.dumps(missing)
+        absent = json.loads(self._store.compare_set(f"{self._name}/absent", "", wanted))
+        if absent:
+            names = ", ".join(str(rank) for rank in absent)
+            plural = "s" if len(absent) > 1 else ""
+            raise CannotMeet(
+                f"rank{plural} {names} attached no audit within {PATIENCE:.0f} s: attach one on "
+                "every rank"
+            )
+        return [json.loads(self._store.get(self._key("facts", r))) for r in range(self.world)]
+
+    def _wait(self, what: str, patience: float | None = None) -> list[int]:
+        """Wait until all ranks have said something; return those that have not."""
+        end = time.monotonic() + (PATIENCE if patience is None else patience)
+        missing = list(range(self.world))
+        for rank in range(self.world):
+            left = timedelta(seconds=max(end - time.monotonic(), 0.001))
+            try:
+                self._store.wait([self._key(what, rank)], left)
+            except RuntimeError:  # DistStoreError is one, as is a connection that is closed
+                continue
+            missing.remove(rank)
+        return missing
+
+    # ------------------------------------------------------------------------------- in each step
+
+    def hear(self) -> None:
+        """Read how all ranks were in the last step; raise Ended, on all alike, if one is not on."""
+        if self.ended:
+            raise Ended(self.ended)
+        if self._last is None:
+            return
+        states = self._last[:, 0].tolist()
+        for rank, state in enumerate(states):
+            if state == FAILED:
+                self.ended = f"the audit of rank {rank} met an error"
+            if state == LEAVING:
+                self.ended = f"the audit of rank {rank} was taken off"
+        if self.ended:
+            raise Ended(self.ended)
+
+    def send(self, message: Any) -> None:
+        """Leave a message that all ranks can read after the step."""
+        self._store.set(f"{self._key('message', self.rank)}/{self._sent}", json.dumps(message))
+        self._sent += 1
+
+    def read(self) -> list[list[Any]]:
+        """The messages of each rank that were sent before it met the others last."""
+        counts = [0] * self.world if self._last is None else self._last[:, 1].tolist()
+        for rank, count in enumerate(counts):
+            for number in range(len(self._messages[rank]), count):
+                message = self._store.get(f"{self._key('message', rank)}/{number}")
+                self._messages[rank].append(json.loads(message))
+        return self._messages
+
+    def add_up(self, numbers: torch.Tensor) -> torch.Tensor:
+        """The sum of all ranks' numbers."""
+        distributed.all_reduce(numbers)
+        return numbers
+
+    def gather(self, numbers: torch.Tensor) -> torch.Tensor:
+        """A row of each rank's numbers, of which all have equally many."""
+        table = numbers.new_empty((self.world, *numbers.shape))
+        distributed.all_gather(list(table.unbind()), numbers)
+        return table
+
+    def tell(self, counts: torch.Tensor, state: int = WATCHING) -> torch.Tensor:
+        """Tell all ranks how this one is, how many messages it has sent, and a row of counts.
+
+        Return the rows of all, which begin with these two.
+        """
+        head = torch.tensor([state, self._sent], device=counts.device)
+        self._last = self.gather(torch.cat([head, counts]))
+        return self._last
+
+    # ------------------------------------------------------------------------------- at the end
+
+    def agree(self, own: int, worst: Sequence[int]) -> tuple[int, list[int]]:
+        """Agree on one status, the first of ``worst`` that any rank has, when all have ended.
+
+        Return it, and the ranks that did not say theirs.
+        """
+        self.leave(own)
+        missing = self._wait("status")
+        known = [rank for rank in range(self.world) if rank not in missing]
+        said = [json.loads(self._store.get(self._key("status", rank))) for rank in known]
+        found = [min([own, *said], key=list(worst).index), missing]
+        status, missing = json.loads(
+            self._store.compare_set(f"{self._name}/agreed", "", json.dumps(found))
+        )
+        return status, missing
+
+    def leave(self, own: int) -> None:
+        """Say how this rank ends, and wait for nobody."""
+        self._store.set(self._key("status", self.rank), json.dumps(own))
+
+    def part(self) -> None:
+        """Leave: the first rank last, as it may hold the store, and the others when it has spoken."""
+        self._store.set(self._key("parted", self.rank), "")
+        patience = PATIENCE / 6
+        if self.rank == 0:
+            self._wait("parted", patience)
+        else:
+            self._store.wait([self._key("parted", 0)], timedelta(seconds=patience))
