@@ -20,9 +20,13 @@ from torch.distributed.tensor import DTensor
 
 from oraudit.records import Batches, Event, Look, Ranks, Seen
 from oraudit.records.around import NAMES
+from oraudit.records.clipping import EXACT, example_norms, weighted_sum
+from oraudit.records.causes import SMALL
+from oraudit.ways.beside import Beside, due
 from oraudit.ways.inputs import are_examples
-from oraudit.ways.opacus import CannotAttach, OpacusAudit, _harmless, _Noisy
+from oraudit.ways.opacus import RULE_ROUNDING, CannotAttach, OpacusAudit, _harmless, _Noisy
 from oraudit.ways.ranks import FAILED, LEAVING, WATCHING, CannotMeet, Ended, Meeting
+from oraudit.ways.sharded import MOST_WEIGHTS, ShardedBeside, local, whole
 
 __all__ = ["DistributedAudit", "audit", "is_distributed"]
 
@@ -66,8 +70,8 @@ class DistributedAudit(OpacusAudit):
         _check_placed(optimizer, params)
         # FSDP averages over ranks what DDP adds up.
         self._unit = optimizer.world_size if self._sharded else 1
-        self._device = _here(params[0]).device
-        sizes = [_here(p).numel() for p in params]
+        self._device = local(params[0]).device
+        sizes = [local(p).numel() for p in params]
         room = max(LOOKED // (len(sizes) * (optimizer.world_size if self._sharded else 1)), 1)
         self._looked_at = [slice(0, None, max(-(-size // room), 1)) for size in sizes]
         counts = [len(range(size)[some]) for size, some in zip(sizes, self._looked_at, strict=True)]
@@ -87,6 +91,7 @@ class DistributedAudit(OpacusAudit):
         self._rows: list[Any] = []
         self._published = 0
         self._heard = 0
+        self._maker = ShardedBeside if self._sharded else Beside
         self._meeting_at = "reduce_gradients" if not self._sharded else "scale_grad"
         super().__init__(optimizer, model, loader, **options)
 
@@ -132,7 +137,7 @@ class DistributedAudit(OpacusAudit):
                     delattr(self._optimizer, self._meeting_at)
                 else:
                     setattr(self._optimizer, self._meeting_at, own)
-            self._say_only(LEAVING)
+            self._say_goodbye()
             return result
 
         setattr(self._optimizer, self._meeting_at, farewell)
@@ -149,20 +154,35 @@ class DistributedAudit(OpacusAudit):
         except Ended as reason:
             self._stop(str(reason))
             return
+        if self._looks_together():
+            self._look_together(watching=True)
         told = self._to_tell()
         if told is None:
-            self._say_only(FAILED)
+            self._fail()
             return
-        self._exchange(*told)
+        joined = self._join(told[0])
+        self._rows.append(self._meeting.tell(told[1]))
+        self._keep(joined)
 
-    def _say_only(self, state: int) -> None:
-        """Meet with nothing to tell, so that the others need not wait; and no more after that."""
+    def _fail(self) -> None:
+        """Tell all ranks that this one has met an error, and stop."""
+        self._over = True
+        self._publish()
+        self._meet_empty(FAILED)
+        self._forget_weights()
+
+    def _say_goodbye(self) -> None:
+        """Meet once more, so that the others need not wait, and never again."""
         try:
             self._meeting.hear()
         except Ended:
             return
-        numbers = torch.zeros(self._width, device=self._device)
-        self._join(numbers)
+        if self._looks_together():
+            self._look_together(watching=False)
+        self._meet_empty(LEAVING)
+
+    def _meet_empty(self, state: int) -> None:
+        self._join(torch.zeros(self._width, device=self._device))
         self._meeting.tell(torch.full((self._length,), -1, device=self._device), state)
         self._meeting.ended = "this rank told nothing"
 
@@ -170,6 +190,12 @@ class DistributedAudit(OpacusAudit):
     def _stop(self, reason: str) -> None:
         self._record.see("unwatched", reason)
         self._over = True
+        self._forget_weights()
+
+    def _forget_weights(self) -> None:
+        """Of what comes now nobody knows whether it is a private step."""
+        self._after = None
+        self._next = None
 
     @property
     def _width(self) -> int:
@@ -203,7 +229,8 @@ class DistributedAudit(OpacusAudit):
         counts[1] = -1 if drawn is None else len(drawn)
         real = self._numbers_around()
         scale = (self._effective(float(self._optimizer.noise_multiplier)) * self._clip()) or 1.0
-        noise = ((after - before)[:HEARD] / scale).double()
+        every = max(len(before) // HEARD, 1)
+        noise = ((after - before)[::every][:HEARD] / scale).double()
         noise = torch.cat([noise, noise.new_full((HEARD - len(noise),), torch.nan)])
         counts[2 : 2 + len(real) + HEARD] = torch.cat([real, noise]).view(torch.int64)
         if drawn is not None:
@@ -245,10 +272,63 @@ class DistributedAudit(OpacusAudit):
         if message["events"] or message["causes"]:
             self._meeting.send(message)
 
-    def _exchange(self, numbers: torch.Tensor, counts: torch.Tensor) -> None:
-        joined = self._join(numbers)
-        self._rows.append(self._meeting.tell(counts))
-        self._keep(joined)
+    # ------------------------------------------------------------------ clipping of sharded weights
+
+    def _looks_together(self) -> bool:
+        """Whether all ranks look at the clipping of this step together."""
+        return self._sharded and due(self._meeting.steps + 1) and self._numbers <= MOST_WEIGHTS
+
+    def _look_together(self, *, watching: bool) -> None:
+        """Hold the sum of all ranks' shards against the examples' gradients on all ranks.
+
+        All ranks call this in the same step, and each part of it that all take part in.
+        """
+        weights = whole([p.detach() for p in self._params])
+        state = self._optimizer.grad_state
+        summed = torch.cat([each.reshape(-1) for each in whole([state[p]["summed_grad"] for p in self._params])])
+        own = self._clip_beside(weights) if watching else None
+        numbers = torch.zeros(len(summed) + 3, device=self._device)
+        if own is not None:
+            numbers[:-3] = own[0]
+            numbers[-3:-1] = torch.stack(own[1:])
+            numbers[-1] = 1
+        self._compare_sums(summed * self._unit, self._meeting.add_up(numbers))
+
+    @_harmless
+    def _clip_beside(self, weights: list[torch.Tensor]) -> Any:
+        """The sum of this rank's clipped gradients, made beside, the norms' sum and the largest."""
+        if self._beside is None or self._parts != 1:
+            return None
+        self._beside.whole = {id(p): each for p, each in zip(self._params, weights, strict=True)}
+        norms = self._model.per_sample_gradient_norms.detach()
+        made = self._make(len(norms), None)
+        self._beside.clear()
+        if made is None:
+            return None
+        if made.mixed > RULE_ROUNDING:
+            self._record.see("examples-mix", number=made.mixed)
+            return None
+        self._hold_norms(made, norms)
+        if not made.whole:
+            return None
+        real = example_norms(made.gradients)
+        factors = (self._clip() / (real + SMALL)).clamp(max=1.0)
+        total = torch.cat([weighted_sum(each, factors) for each in made.gradients])
+        clipped = factors * real
+        return total, clipped.sum(), clipped.max() if len(clipped) else clipped.sum()
+
+    @_harmless
+    def _compare_sums(self, got: torch.Tensor, told: torch.Tensor) -> None:
+        *_, total, largest, made = told[-3:].tolist()
+        self._beside_clear()
+        if made < self._meeting.world or self._meeting.rank:
+            return
+        distance = float((got - told[:-3]).norm())
+        error = distance / total if total > 0 else distance
+        tolerance = EXACT + SMALL / self._clip()
+        self._record.looks.append(
+            Look(self._record.step, error, tolerance, largest / self._clip())
+        )
 
     @_harmless
     def _keep(self, joined: torch.Tensor) -> None:
@@ -285,13 +365,12 @@ class DistributedAudit(OpacusAudit):
             self._note_batch(len(norms))
             if self._parts == 1:
                 self._record.around.note_norms(norms.detach(), self._clip())
-        self._beside_clear()
 
     def _summed(self) -> list[torch.Tensor]:
         """The clipped sums of this rank, as far as they are looked at."""
         if self._sharded:
             state = self._optimizer.grad_state
-            return [_here(state[p]["summed_grad"]) for p in self._params]
+            return [local(state[p]["summed_grad"]) for p in self._params]
         return [p.summed_grad for p in self._params]
 
     def _clipped(self) -> Any:
@@ -308,7 +387,7 @@ class DistributedAudit(OpacusAudit):
     @_harmless
     def _after_noise(self, clipped: Any) -> None:
         if clipped is not None:
-            self._mine = clipped, self._told([_here(p.grad) for p in self._params])
+            self._mine = clipped, self._told([local(p.grad) for p in self._params])
 
     @_harmless
     def _before_step(self, *args: Any) -> None:
@@ -319,15 +398,26 @@ class DistributedAudit(OpacusAudit):
         super()._before_step(*args)
 
     def _close(self, used: list[Any] | None) -> None:
-        super()._close(None if used is None else [None if g is None else _here(g) for g in used])
+        super()._close(None if used is None else [None if g is None else local(g) for g in used])
+
+    def _is_due(self) -> bool:
+        return self._beside is not None and due(self._meeting.steps + 1)
 
     def _make_beside(self) -> Any:
-        return None if self._sharded else super()._make_beside()
+        beside = super()._make_beside()
+        if not self._sharded or beside is None:
+            return beside
+        if self._numbers > MOST_WEIGHTS:
+            self._unmade = f"{self._numbers} sharded weights are too many to be put together"
+            return None
+        return beside
 
     # ------------------------------------------------------------------------------------- result
 
     def _seen(self) -> Seen:
         own = super()._seen()
+        events, causes = self._heard_of()
+        own = replace(own, events=[*events, *self._own_events(own)])
         if not self._rows or not own.steps:
             return own
         rows = torch.stack(self._rows[: own.steps]).cpu().numpy()
@@ -352,7 +442,7 @@ class DistributedAudit(OpacusAudit):
             twice=np.array([_twice(step) if known else -1 for step in parts]),
             shared=not self._sharded,
         )
-        events, causes = self._heard_of()
+        apart = _apart_clips(real, shared=not self._sharded)
         return replace(
             own,
             names=self._names_of_all(own.names),
@@ -362,7 +452,7 @@ class DistributedAudit(OpacusAudit):
             ),
             around=self._around_all(own, total, real),
             looks=_looks(real, causes),
-            events=[*events, *_apart_clips(real, shared=not self._sharded), *self._own_events(own)],
+            events=[*own.events, *apart],
             ranks=ranks,
         )
 
@@ -409,7 +499,12 @@ class DistributedAudit(OpacusAudit):
         """What all ranks have told in words: events, and causes by step and rank."""
         events: dict[Event, None] = {}
         causes: dict[tuple[int, int], Any] = {}
-        for rank, messages in enumerate(self._meeting.read()):
+        try:
+            heard = self._meeting.read()
+        except RuntimeError as error:  # the process that keeps the messages has ended
+            heard = []
+            events[Event("unwatched", None, f"what other ranks saw is lost ({error})")] = None
+        for rank, messages in enumerate(heard):
             for message in messages:
                 events.update((Event(**each), None) for each in message["events"])
                 for each in message["causes"]:
@@ -470,11 +565,6 @@ def _twice(parts: Sequence[Any]) -> int:
     """How many examples are on more than one rank."""
     different = [np.unique(part) for part in parts]
     return sum(map(len, different)) - len(np.unique(np.concatenate(different)))
-
-
-def _here(tensor: Any) -> torch.Tensor:
-    """The part of a tensor that this process has."""
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def _split(row: torch.Tensor, counts: Sequence[int]) -> Sequence[torch.Tensor]:

@@ -126,6 +126,9 @@ class OpacusAudit:
     #: Whether it is one of several audits, one on each rank, that know of each other.
     joins_ranks = False
 
+    #: What makes gradients beside.
+    _maker: type[Beside] = Beside
+
     def __init__(
         self,
         optimizer: Any,
@@ -159,8 +162,8 @@ class OpacusAudit:
         self._own = {id(p) for p in self._params}
         self._others = Watched()
         self._buffers = Watched()
-        self._beside = self._make_beside()
         self._unmade = "the model was not given"
+        self._beside = self._make_beside()
         self._made = 0
 
         self._comparable = False
@@ -563,7 +566,7 @@ class OpacusAudit:
             return None
         first = getattr(self._model, "batch_first", True)
         mean = self._optimizer.loss_reduction == "mean"
-        return Beside(self._inner, self._params, batch_axis=0 if first else 1, mean=mean)
+        return self._maker(self._inner, self._params, batch_axis=0 if first else 1, mean=mean)
 
     def _is_due(self) -> bool:
         return self._beside is not None and due(self._record.step)
@@ -631,13 +634,17 @@ class OpacusAudit:
         if made.mixed > RULE_ROUNDING:
             self._record.see("examples-mix", number=made.mixed)
             return
+        self._hold_norms(made, norms)
+        if made.whole:
+            self._note_look(made.gradients, [p.grad for p in self._params], self._clip())
+
+    def _hold_norms(self, made: Any, norms: Any) -> None:
+        """Hold the norms that ghost clipping takes for examples against those of gradients."""
         real = example_norms(made.gradients)
         ratio = real / norms[made.rows].clamp(min=1e-12)
         worst = float(ratio[(ratio - 1).abs().argmax()])
         if abs(worst - 1) > RULE_ROUNDING and float(real.max()) > 0:
             self._record.see("ghost-norm", number=worst)
-        if made.whole:
-            self._note_look(made.gradients, [p.grad for p in self._params], self._clip())
 
     # ------------------------------------------------------------------------------------- result
 

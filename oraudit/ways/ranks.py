@@ -53,6 +53,7 @@ class Meeting:
         self._name = f"oraudit/{number}"
         self.facts = self._assemble(facts)
         self.ended = ""
+        self.steps = 0
         self._sent = 0
         self._last: torch.Tensor | None = None
         self._messages: list[list[Any]] = [[] for _ in range(self.world)]
@@ -138,6 +139,7 @@ class Meeting:
         """
         head = torch.tensor([state, self._sent], device=counts.device)
         self._last = self.gather(torch.cat([head, counts]))
+        self.steps += 1
         return self._last
 
     # ------------------------------------------------------------------------------- at the end
