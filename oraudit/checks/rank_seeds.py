@@ -8,6 +8,7 @@ all ranks add to the same weights is a finding only where it has not the told si
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oraudit.checks import noise_size
 from oraudit.checks.noise_reuse import FEWEST_NUMBERS, SAME
@@ -44,15 +45,16 @@ def _noise(seen: Seen, ranks: Ranks) -> list[Finding]:
     return []
 
 
-def _same_steps(ranks: Ranks, first: int, second: int) -> np.ndarray:
+def _same_steps(ranks: Ranks, first: int, second: int) -> NDArray[np.bool_]:
     """The steps in which two ranks draw the same noise."""
-    noise = ranks.noise[:, [first, second]]
-    known = np.isfinite(noise).all(1)
+    noise: NDArray[np.float64] = ranks.noise[:, [first, second]]
+    known: NDArray[np.bool_] = np.all(np.isfinite(noise), axis=1)
     noise = np.where(known[:, None], noise, 0.0)
     products = noise[:, 0] * noise[:, 1]
     lengths = np.sqrt((noise**2).sum(2)).prod(1)
-    both = adds_noise(ranks)[:, [first, second]].all(1) & (known.sum(1) >= FEWEST_NUMBERS)
-    return both & (products.sum(1) > SAME * lengths)
+    both = np.all(adds_noise(ranks)[:, [first, second]], axis=1)
+    enough = known.sum(1) >= FEWEST_NUMBERS
+    return both & enough & (products.sum(1) > SAME * lengths)
 
 
 def _sampling(ranks: Ranks) -> list[Finding]:

@@ -1,11 +1,11 @@
 """Distributed trainings with Opacus: DDP and FSDP2, an audit on each rank, and one report.
 
-A rank alone sees a part of each batch, and the noise of that rank, if any. So all ranks meet once in
-each private step, where they are together anyway. What they look at of the sums before and after
+A rank alone sees a part of each batch, and the noise of that rank, if any. So all ranks meet once
+in each private step, where they are together anyway. What they look at of the sums before and after
 the noise, at the same weights, is added up over ranks that share the weights (DDP), or put beside
 each other where each has its own (FSDP2); and each hears how large the others' batches were, which
-examples these had, and how clipping was there. From then on it is an audit like that of one process,
-the same on all ranks.
+examples these had, and how clipping was there. From then on it is an audit like that of one
+process, the same on all ranks.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +20,8 @@ from torch.distributed.tensor import DTensor
 
 from oraudit.records import Batches, Event, Look, Ranks, Seen
 from oraudit.records.around import NAMES
-from oraudit.records.clipping import EXACT, example_norms, weighted_sum
 from oraudit.records.causes import SMALL
+from oraudit.records.clipping import EXACT, example_norms, weighted_sum
 from oraudit.ways.beside import Beside, due
 from oraudit.ways.inputs import are_examples
 from oraudit.ways.opacus import RULE_ROUNDING, CannotAttach, OpacusAudit, _harmless, _Noisy
@@ -64,24 +64,30 @@ class DistributedAudit(OpacusAudit):
 
     joins_ranks = True
 
-    def __init__(self, optimizer: Any, model: Any = None, loader: Any = None, **options: Any) -> None:
+    def __init__(
+        self, optimizer: Any, model: Any = None, loader: Any = None, **options: Any
+    ) -> None:
         params = list(optimizer.params)
         self._sharded = any(isinstance(p, DTensor) for p in params)
         _check_placed(optimizer, params)
         # FSDP averages over ranks what DDP adds up.
-        self._unit = optimizer.world_size if self._sharded else 1
+        self._averaged = optimizer.world_size if self._sharded else 1
         self._device = local(params[0]).device
         sizes = [local(p).numel() for p in params]
         room = max(LOOKED // (len(sizes) * (optimizer.world_size if self._sharded else 1)), 1)
         self._looked_at = [slice(0, None, max(-(-size // room), 1)) for size in sizes]
         counts = [len(range(size)[some]) for size, some in zip(sizes, self._looked_at, strict=True)]
         try:
-            self._meeting = Meeting(
-                {"kind": type(optimizer).__name__, "looked": counts, "room": _room(optimizer, loader)}
+            self.meeting = Meeting(
+                {
+                    "kind": type(optimizer).__name__,
+                    "looked": counts,
+                    "room": _room(optimizer, loader),
+                }
             )
         except CannotMeet as reason:
             raise CannotAttach(f"optimizer is {type(optimizer).__name__}: {reason}") from None
-        facts = self._meeting.facts
+        facts = self.meeting.facts
         alike = ("kind",) if self._sharded else ("kind", "looked")
         if any(each[what] != facts[0][what] for each in facts for what in alike):
             raise CannotAttach("the ranks have different optimizers or models")
@@ -124,7 +130,7 @@ class DistributedAudit(OpacusAudit):
         if self._ended is not None:
             return
         super().detach()
-        if self._meeting.ended:
+        if self.meeting.ended:
             return
         method = getattr(self._optimizer, self._meeting_at)
         own = self._optimizer.__dict__.get(self._meeting_at)
@@ -150,7 +156,7 @@ class DistributedAudit(OpacusAudit):
         Whatever goes wrong on this rank alone, it takes part with empty numbers and says so.
         """
         try:
-            self._meeting.hear()
+            self.meeting.hear()
         except Ended as reason:
             self._stop(str(reason))
             return
@@ -161,7 +167,7 @@ class DistributedAudit(OpacusAudit):
             self._fail()
             return
         joined = self._join(told[0])
-        self._rows.append(self._meeting.tell(told[1]))
+        self._rows.append(self.meeting.tell(told[1]))
         self._keep(joined)
 
     def _fail(self) -> None:
@@ -174,7 +180,7 @@ class DistributedAudit(OpacusAudit):
     def _say_goodbye(self) -> None:
         """Meet once more, so that the others need not wait, and never again."""
         try:
-            self._meeting.hear()
+            self.meeting.hear()
         except Ended:
             return
         if self._looks_together():
@@ -183,8 +189,8 @@ class DistributedAudit(OpacusAudit):
 
     def _meet_empty(self, state: int) -> None:
         self._join(torch.zeros(self._width, device=self._device))
-        self._meeting.tell(torch.full((self._length,), -1, device=self._device), state)
-        self._meeting.ended = "this rank told nothing"
+        self.meeting.tell(torch.full((self._length,), -1, device=self._device), state)
+        self.meeting.ended = "this rank told nothing"
 
     @_harmless
     def _stop(self, reason: str) -> None:
@@ -209,7 +215,7 @@ class DistributedAudit(OpacusAudit):
 
     def _join(self, numbers: torch.Tensor) -> torch.Tensor:
         """A row of what all ranks tell where each has its own weights, else their sum."""
-        return self._meeting.gather(numbers) if self._sharded else self._meeting.add_up(numbers)[None]
+        return self.meeting.gather(numbers) if self._sharded else self.meeting.add_up(numbers)[None]
 
     @_harmless
     def _to_tell(self) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -270,13 +276,13 @@ class DistributedAudit(OpacusAudit):
         }
         self._published = len(self._record.events)
         if message["events"] or message["causes"]:
-            self._meeting.send(message)
+            self.meeting.send(message)
 
     # ------------------------------------------------------------------ clipping of sharded weights
 
     def _looks_together(self) -> bool:
         """Whether all ranks look at the clipping of this step together."""
-        return self._sharded and due(self._meeting.steps + 1) and self._numbers <= MOST_WEIGHTS
+        return self._sharded and due(self.meeting.steps + 1) and self._numbers <= MOST_WEIGHTS
 
     def _look_together(self, *, watching: bool) -> None:
         """Hold the sum of all ranks' shards against the examples' gradients on all ranks.
@@ -284,21 +290,20 @@ class DistributedAudit(OpacusAudit):
         All ranks call this in the same step, and each part of it that all take part in.
         """
         weights = whole([p.detach() for p in self._params])
-        state = self._optimizer.grad_state
-        summed = torch.cat([each.reshape(-1) for each in whole([state[p]["summed_grad"] for p in self._params])])
+        summed = whole([self._optimizer.grad_state[p]["summed_grad"] for p in self._params])
+        added = torch.cat([each.reshape(-1) for each in summed]) * self._averaged
         own = self._clip_beside(weights) if watching else None
-        numbers = torch.zeros(len(summed) + 3, device=self._device)
-        if own is not None:
-            numbers[:-3] = own[0]
-            numbers[-3:-1] = torch.stack(own[1:])
-            numbers[-1] = 1
-        self._compare_sums(summed * self._unit, self._meeting.add_up(numbers))
+        total = torch.zeros_like(added) if own is None else own[0]
+        norms = added.new_full((2,), torch.nan) if own is None else own[1]
+        total = self.meeting.add_up(total)
+        self._compare_sums(added, total, self.meeting.gather(norms))
 
     @_harmless
     def _clip_beside(self, weights: list[torch.Tensor]) -> Any:
-        """The sum of this rank's clipped gradients, made beside, the norms' sum and the largest."""
+        """The sum of this rank's clipped gradients, made beside; the sum and largest of norms."""
         if self._beside is None or self._parts != 1:
             return None
+        assert isinstance(self._beside, ShardedBeside)
         self._beside.whole = {id(p): each for p, each in zip(self._params, weights, strict=True)}
         norms = self._model.per_sample_gradient_norms.detach()
         made = self._make(len(norms), None)
@@ -315,19 +320,23 @@ class DistributedAudit(OpacusAudit):
         factors = (self._clip() / (real + SMALL)).clamp(max=1.0)
         total = torch.cat([weighted_sum(each, factors) for each in made.gradients])
         clipped = factors * real
-        return total, clipped.sum(), clipped.max() if len(clipped) else clipped.sum()
+        return total, torch.stack([clipped.sum(), clipped.max()])
 
     @_harmless
-    def _compare_sums(self, got: torch.Tensor, told: torch.Tensor) -> None:
-        *_, total, largest, made = told[-3:].tolist()
+    def _compare_sums(self, added: Any, total: Any, norms: Any) -> None:
+        """Note how far the sum is off, on the first rank, if all ranks have made gradients."""
         self._beside_clear()
-        if made < self._meeting.world or self._meeting.rank:
+        if self.meeting.rank or bool(norms.isnan().any()):
             return
-        distance = float((got - told[:-3]).norm())
-        error = distance / total if total > 0 else distance
-        tolerance = EXACT + SMALL / self._clip()
+        lengths = float(norms[:, 0].sum())
+        distance = float((added - total).norm())
         self._record.looks.append(
-            Look(self._record.step, error, tolerance, largest / self._clip())
+            Look(
+                step=self._record.step,
+                error=distance / lengths if lengths > 0 else distance,
+                tolerance=EXACT + SMALL / self._clip(),
+                largest=float(norms[:, 1].max()) / self._clip(),
+            )
         )
 
     @_harmless
@@ -342,9 +351,9 @@ class DistributedAudit(OpacusAudit):
         before = [part for each in parts for part in each if len(part)]
         after = [part for each in noisy for part in each if len(part)]
         self._record.noise.add(before, after, unit)
-        own = self._mine if self._sharded else (joined[0, : half], joined[0, half:])
+        own = self._mine if self._sharded else (joined[0, :half], joined[0, half:])
         assert own is not None
-        size = sum(self._counts[self._meeting.rank])
+        size = sum(self._counts[self.meeting.rank])
         clipped = own[0][:size]
         self._noisy = _Noisy(clip, sigma, clipped, own[1][:size] - clipped, self._looked_at)
         self._mine = None
@@ -382,7 +391,7 @@ class DistributedAudit(OpacusAudit):
             each.detach().reshape(-1)[some]
             for each, some in zip(tensors, self._looked_at, strict=True)
         ]
-        return torch.cat(parts).float() * self._unit
+        return torch.cat(parts).float() * self._averaged
 
     @_harmless
     def _after_noise(self, clipped: Any) -> None:
@@ -401,7 +410,7 @@ class DistributedAudit(OpacusAudit):
         super()._close(None if used is None else [None if g is None else local(g) for g in used])
 
     def _is_due(self) -> bool:
-        return self._beside is not None and due(self._meeting.steps + 1)
+        return self._beside is not None and due(self.meeting.steps + 1)
 
     def _make_beside(self) -> Any:
         beside = super()._make_beside()
@@ -430,12 +439,15 @@ class DistributedAudit(OpacusAudit):
         total = np.where((sizes >= 0).all(1), sizes.sum(1), -1)
         real = rows[:, :, 2 : self._length - self._room].copy().view(np.float64)
         parts = [
-            [each[self._length - self._room :][: each[1]] if each[1] >= 0 else None for each in step]
+            [
+                each[self._length - self._room :][: each[1]] if each[1] >= 0 else None
+                for each in step
+            ]
             for step in rows
         ]
-        prints = [None if any(p is None for p in step) else np.concatenate(step) for step in parts]
         self._comparable = self._can_compare(own, parts)
-        known = self._comparable and all(each is not None for each in prints)
+        known = self._comparable and all(part is not None for step in parts for part in step)
+        joined = [np.concatenate(step) if known else None for step in parts]
         ranks = Ranks(
             sizes=sizes,
             noise=real[:, :, -HEARD:],
@@ -448,7 +460,7 @@ class DistributedAudit(OpacusAudit):
             names=self._names_of_all(own.names),
             batches=Batches(
                 tuple(None if size < 0 else int(size) for size in total),
-                tuple(prints if known else [None] * len(prints)),
+                tuple(joined),
             ),
             around=self._around_all(own, total, real),
             looks=_looks(real, causes),
@@ -467,7 +479,7 @@ class DistributedAudit(OpacusAudit):
         if self._loader is None:
             return False
         flat = [part for step in parts for part in step]
-        world = self._meeting.world
+        world = self.meeting.world
         rates = [(told.rate or 0.0) / world for told in own.told for _ in range(world)]
         return are_examples(flat, rates, self._loader.dataset)
 
@@ -500,7 +512,7 @@ class DistributedAudit(OpacusAudit):
         events: dict[Event, None] = {}
         causes: dict[tuple[int, int], Any] = {}
         try:
-            heard = self._meeting.read()
+            heard = self.meeting.read()
         except RuntimeError as error:  # the process that keeps the messages has ended
             heard = []
             events[Event("unwatched", None, f"what other ranks saw is lost ({error})")] = None
@@ -591,7 +603,7 @@ def _check_placed(optimizer: Any, params: Sequence[Any]) -> None:
     """Refuse weights that are not placed as DDP or FSDP2 place them."""
     kind = type(optimizer).__name__
     sharded = [isinstance(p, DTensor) for p in params]
-    if "FSDP" in kind and not all(sharded) or "FSDP" not in kind and any(sharded):
+    if not all(sharded) if "FSDP" in kind else any(sharded):
         raise CannotAttach(f"optimizer is {kind}: only some of its weights are sharded")
     for p in params:
         if isinstance(p, DTensor) and (p.device_mesh.ndim != 1 or not p.placements[0].is_shard()):

@@ -1,14 +1,14 @@
 """The processes of a distributed training, its ranks, tell each other what each has seen.
 
 They meet once in each private step, at a point that all of them pass: one sum, or one gathering,
-of the numbers that are looked at, and one gathering of a row of counts. Nobody waits for a rank that
-would not come: before the first step all say through the store of the process group that they are
-there, or none meets; and whoever leaves says so once more, and all stop at the next step.
+of the numbers that are looked at, and one gathering of a row of counts. Nobody waits for a rank
+that would not come: before the first step all say through the store of the process group that they
+are there, or none meets; and whoever leaves says so once more, and all stop at the next step.
 """
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +19,9 @@ __all__ = ["CannotMeet", "Ended", "Meeting"]
 
 #: So many seconds a rank is waited for where nothing else makes ranks wait for each other.
 PATIENCE = 60.0
+
+#: The first rank may go on alone after the training, as an evaluation does; the others wait.
+LONG_PATIENCE = 3600.0
 
 #: What a rank says of itself in each step.
 WATCHING = 0
@@ -77,9 +80,9 @@ class Meeting:
             )
         return [json.loads(self._store.get(self._key("facts", r))) for r in range(self.world)]
 
-    def _wait(self, what: str, patience: float | None = None) -> list[int]:
+    def _wait(self, what: str) -> list[int]:
         """Wait until all ranks have said something; return those that have not."""
-        end = time.monotonic() + (PATIENCE if patience is None else patience)
+        end = time.monotonic() + PATIENCE
         missing = list(range(self.world))
         for rank in range(self.world):
             left = timedelta(seconds=max(end - time.monotonic(), 0.001))
@@ -144,30 +147,61 @@ class Meeting:
 
     # ------------------------------------------------------------------------------- at the end
 
-    def agree(self, own: int, worst: Sequence[int]) -> tuple[int, list[int]]:
-        """Agree on one status, the first of ``worst`` that any rank has, when all have ended.
+    def settle(
+        self,
+        status: int,
+        text: str,
+        *,
+        worst: Sequence[int],
+        well: bool,
+        say: Callable[[str], Any],
+    ) -> int:
+        """Let one rank report, and return the status that all agree on.
 
-        Return it, and the ranks that did not say theirs.
+        The first rank waits for all, and says the text of one with the worst status, the first of
+        ``worst`` that there is. Where a script has not ended well it waits for nobody, as others
+        may wait for this process in vain: then the first that comes here reports.
         """
-        self.leave(own)
-        missing = self._wait("status")
-        known = [rank for rank in range(self.world) if rank not in missing]
-        said = [json.loads(self._store.get(self._key("status", rank))) for rank in known]
-        found = [min([own, *said], key=list(worst).index), missing]
-        status, missing = json.loads(
-            self._store.compare_set(f"{self._name}/agreed", "", json.dumps(found))
-        )
-        return status, missing
+        try:
+            return self._settle(status, text, list(worst), well=well, say=say)
+        except RuntimeError:  # the process that keeps the messages has ended
+            say(text)
+            return status
 
-    def leave(self, own: int) -> None:
-        """Say how this rank ends, and wait for nobody."""
-        self._store.set(self._key("status", self.rank), json.dumps(own))
+    def _settle(
+        self, status: int, text: str, worst: list[int], *, well: bool, say: Callable[[str], Any]
+    ) -> int:
+        store = self._store
+        everyone = range(self.world)
+        agreed = f"{self._name}/agreed"
+        ends = [self._key("end", rank) for rank in everyone]
+        store.set(ends[self.rank], json.dumps([status, text]))
+        if well:
+            awaited = ends if self.rank == 0 else [agreed]
+            self._poll(lambda: store.check(awaited) or store.check([agreed]), LONG_PATIENCE)
+        speaker = store.compare_set(f"{self._name}/speaker", "", str(self.rank))
+        if int(speaker) != self.rank:
+            if well and store.check([agreed]):
+                status = int(store.get(agreed))
+            store.set(self._key("parted", self.rank), "")
+            return status
+        said = {
+            rank: json.loads(store.get(ends[rank]))
+            for rank in everyone
+            if store.check([ends[rank]])
+        }
+        rank = min(said, key=lambda rank: (worst.index(said[rank][0]), rank))
+        status, text = said[rank]
+        differ = len({each for _, each in said.values()}) > 1
+        say(f"rank {rank} of {self.world}\n{text}" if differ else text)
+        store.set(agreed, str(status))
+        if well:  # this process may keep the messages: it goes last
+            others = [self._key("parted", rank) for rank in everyone if rank != self.rank]
+            self._poll(lambda: store.check(others), PATIENCE / 6)
+        return status
 
-    def part(self) -> None:
-        """Leave: the first rank last, as it may hold the store, and the others when it has spoken."""
-        self._store.set(self._key("parted", self.rank), "")
-        patience = PATIENCE / 6
-        if self.rank == 0:
-            self._wait("parted", patience)
-        else:
-            self._store.wait([self._key("parted", 0)], timedelta(seconds=patience))
+    def _poll(self, arrived: Callable[[], bool], patience: float) -> None:
+        """Wait, so that signals arrive."""
+        end = time.monotonic() + patience
+        while not arrived() and time.monotonic() < end:
+            time.sleep(0.05)

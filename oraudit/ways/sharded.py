@@ -1,4 +1,4 @@
-"""Weights that are spread over ranks: gradients made beside, with the whole weights for a moment."""
+"""Weights that are spread over ranks, and gradients made beside with the whole ones."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -14,8 +14,9 @@ from opacus import PrivacyEngine
 
 from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Finding, Status
 from oraudit.report import Result
-from oraudit.ways.distributed import audit
+from oraudit.ways.distributed import DistributedAudit, audit
 from oraudit.ways.opacus import CannotAttach, OpacusAudit
+from oraudit.ways.ranks import Meeting
 
 __all__ = ["Audits", "NothingPrivate", "Refused", "watch"]
 
@@ -50,6 +51,12 @@ class Audits(list[OpacusAudit | Refused]):
             if status in found:
                 return status
         return CANNOT_TELL
+
+    @property
+    def meeting(self) -> Meeting | None:
+        """Where the ranks of a distributed training meet; None if there is one process."""
+        meetings = [audit.meeting for audit in self if isinstance(audit, DistributedAudit)]
+        return meetings[-1] if meetings else None
 
     def check(self) -> None:
         """Return only if all audits passed; otherwise raise AssertionError with the reports."""
