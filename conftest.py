@@ -22,8 +22,9 @@ collect_ignore += ["oralib/canaries/_torch.py", "orabook/trainings/_opacus.py"]
 collect_ignore += ["oraudit/neighbours/pytorch.py", "oraudit/neighbours/random_numbers.py"]
 collect_ignore += [
     f"oraudit/ways/{name}.py"
-    for name in ("beside", "fingerprints", "generators", "inputs", "opacus", "watch")
+    for name in ("beside", "distributed", "fingerprints", "generators", "inputs", "opacus")
 ]
+collect_ignore += [f"oraudit/ways/{name}.py" for name in ("ranks", "sharded", "watch")]
 collect_ignore += ["orabook/trainings/tf_privacy.py"]
 
 

@@ -94,6 +94,7 @@ class DistributedAudit(OpacusAudit):
         self._counts: list[list[int]] = [each["looked"] for each in facts]
         self._room = max(each["room"] for each in facts)
         self._mine: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._kept: list[Any] | None = None
         self._rows: list[Any] = []
         self._published = 0
         self._heard = 0
@@ -290,7 +291,8 @@ class DistributedAudit(OpacusAudit):
         All ranks call this in the same step, and each part of it that all take part in.
         """
         weights = whole([p.detach() for p in self._params])
-        summed = whole([self._optimizer.grad_state[p]["summed_grad"] for p in self._params])
+        summed = whole(self._kept or [p.grad for p in self._params])
+        self._kept = None
         added = torch.cat([each.reshape(-1) for each in summed]) * self._averaged
         own = self._clip_beside(weights) if watching else None
         total = torch.zeros_like(added) if own is None else own[0]
@@ -383,6 +385,10 @@ class DistributedAudit(OpacusAudit):
         return [p.summed_grad for p in self._params]
 
     def _clipped(self) -> Any:
+        if self._looks_together():
+            # What follows may change these sums, if it adds no noise to them.
+            state = self._optimizer.grad_state
+            self._kept = [state[p]["summed_grad"].clone() for p in self._params]
         return self._told(self._summed())
 
     def _told(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -438,7 +444,7 @@ class DistributedAudit(OpacusAudit):
         sizes = rows[:, :, 0]
         total = np.where((sizes >= 0).all(1), sizes.sum(1), -1)
         real = rows[:, :, 2 : self._length - self._room].copy().view(np.float64)
-        parts = [
+        parts: list[Any] = [
             [
                 each[self._length - self._room :][: each[1]] if each[1] >= 0 else None
                 for each in step

@@ -9,7 +9,6 @@ are there, or none meets; and whoever leaves says so once more, and all stop at 
 import json
 import time
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import Any
 
 import torch
@@ -54,7 +53,12 @@ class Meeting:
         self._store = distributed.distributed_c10d._get_default_store()
         number = self._store.add(f"oraudit/{self.rank}/audits", 1)
         self._name = f"oraudit/{number}"
-        self.facts = self._assemble(facts)
+        try:
+            self.facts = self._assemble(facts)
+        except RuntimeError as error:
+            if isinstance(error, CannotMeet):
+                raise
+            raise CannotMeet(f"the store of the process group does not answer ({error})") from None
         self.ended = ""
         self.steps = 0
         self._sent = 0
@@ -82,16 +86,15 @@ class Meeting:
 
     def _wait(self, what: str) -> list[int]:
         """Wait until all ranks have said something; return those that have not."""
-        end = time.monotonic() + PATIENCE
-        missing = list(range(self.world))
-        for rank in range(self.world):
-            left = timedelta(seconds=max(end - time.monotonic(), 0.001))
-            try:
-                self._store.wait([self._key(what, rank)], left)
-            except RuntimeError:  # DistStoreError is one, as is a connection that is closed
-                continue
-            missing.remove(rank)
-        return missing
+        keys = [self._key(what, rank) for rank in range(self.world)]
+        self._poll(lambda: self._store.check(keys), PATIENCE)
+        return [rank for rank, key in enumerate(keys) if not self._store.check([key])]
+
+    def _poll(self, arrived: Callable[[], bool], patience: float) -> None:
+        """Wait, so that signals arrive."""
+        end = time.monotonic() + patience
+        while not arrived() and time.monotonic() < end:
+            time.sleep(0.02)
 
     # ------------------------------------------------------------------------------- in each step
 
@@ -199,9 +202,3 @@ class Meeting:
             others = [self._key("parted", rank) for rank in everyone if rank != self.rank]
             self._poll(lambda: store.check(others), PATIENCE / 6)
         return status
-
-    def _poll(self, arrived: Callable[[], bool], patience: float) -> None:
-        """Wait, so that signals arrive."""
-        end = time.monotonic() + patience
-        while not arrived() and time.monotonic() < end:
-            time.sleep(0.05)
