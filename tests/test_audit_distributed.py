@@ -184,6 +184,20 @@ def not_attached_on_one(training):
     training.attach = training.rank == 0
 
 
+def resumed_after_5(training):
+    """The audit of another one that has seen the first steps."""
+
+    def resume():
+        import oraudit
+
+        state = training.audit.state_dict()
+        training.audit.detach()
+        training.audit = oraudit.attach(training.optimizer, training.model, training.loader)
+        training.audit.load_state_dict(state)
+
+    training.after[5] = resume
+
+
 def train(rank, kind, fault, before=None, **options):
     """Train on this process under audit; return the report, as numbers and words."""
     import oraudit
@@ -302,6 +316,13 @@ def test_ranks_may_have_empty_parts(pair, kind):
 def test_shards_of_one_noise_pass(pair):
     status, names, text = assert_same(pair.train("fsdp", one_generator))
     assert (status, names) == ("passed", []), text
+
+
+@pytest.mark.parametrize("kind", ["flat", "fsdp"])
+def test_resumed_audits_know_all_steps(pair, kind):
+    status, names, text = assert_same(pair.train(kind, resumed_after_5))
+    assert (status, names) == ("passed", []), text
+    assert "normal, no reuse in 30 steps" in text
 
 
 BROKEN = {

@@ -8,7 +8,8 @@ examples these had, and how clipping was there. From then on it is an audit like
 process, the same on all ranks.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import wraps
 from typing import Any
@@ -97,7 +98,7 @@ class DistributedAudit(OpacusAudit):
         self._kept: list[Any] | None = None
         self._rows: list[Any] = []
         self._published = 0
-        self._heard = 0
+        self._heard: list[list[Any]] = [[] for _ in facts]
         self._maker = ShardedBeside if self._sharded else Beside
         self._meeting_at = "reduce_gradients" if not self._sharded else "scale_grad"
         super().__init__(optimizer, model, loader, **options)
@@ -174,7 +175,8 @@ class DistributedAudit(OpacusAudit):
     def _fail(self) -> None:
         """Tell all ranks that this one has met an error, and stop."""
         self._over = True
-        self._publish()
+        with suppress(Exception):  # which may be the error that is met
+            self._publish()
         self._meet_empty(FAILED)
         self._forget_weights()
 
@@ -213,6 +215,11 @@ class DistributedAudit(OpacusAudit):
     def _length(self) -> int:
         """How many counts each rank tells."""
         return 2 + len(_BEFORE) + len(_AFTER) + len(_LOOK) + HEARD + self._room
+
+    @property
+    def _row(self) -> int:
+        """How many numbers a rank's row has: its counts, and how it is."""
+        return self._length + 2
 
     def _join(self, numbers: torch.Tensor) -> torch.Tensor:
         """A row of what all ranks tell where each has its own weights, else their sum."""
@@ -309,7 +316,7 @@ class DistributedAudit(OpacusAudit):
         self._beside.whole = {id(p): each for p, each in zip(self._params, weights, strict=True)}
         norms = self._model.per_sample_gradient_norms.detach()
         made = self._make(len(norms), None)
-        self._beside.clear()
+        self._beside.whole = {}
         if made is None:
             return None
         if made.mixed > RULE_ROUNDING:
@@ -520,14 +527,32 @@ class DistributedAudit(OpacusAudit):
         try:
             heard = self.meeting.read()
         except RuntimeError as error:  # the process that keeps the messages has ended
-            heard = []
+            heard = [[] for _ in self._heard]
             events[Event("unwatched", None, f"what other ranks saw is lost ({error})")] = None
-        for rank, messages in enumerate(heard):
-            for message in messages:
+        for rank, messages in enumerate(self._heard):
+            for message in messages + heard[rank]:
                 events.update((Event(**each), None) for each in message["events"])
                 for each in message["causes"]:
                     causes[message["step"], rank] = each
         return list(events), causes
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was seen so far on all ranks, for the checkpoint of any of them."""
+        state = super().state_dict()
+        heard = zip(self._heard, self.meeting.read(), strict=True)
+        state["rows"] = [row.cpu() for row in self._rows]
+        state["heard"] = [[*former, *messages] for former, messages in heard]
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from an audit of earlier processes; all ranks call it, or none."""
+        shapes = {tuple(row.shape) for row in state["rows"]} - {(self.meeting.world, self._row)}
+        if shapes:
+            raise ValueError(f"the state is of other ranks or batches: its rows have {shapes}")
+        super().load_state_dict({key: state[key] for key in ("record", "account", "moved")})
+        self._rows = [row.to(self._device) for row in state["rows"]]
+        self._heard = [list(messages) for messages in state["heard"]]
+        self._published = len(self._record.events)
 
     def _unlooked(self) -> list[str]:
         looked = sum(self._counts[0]) if not self._sharded else sum(map(sum, self._counts))
