@@ -24,7 +24,7 @@ collect_ignore += [
     f"oraudit/ways/{name}.py"
     for name in ("beside", "distributed", "fingerprints", "generators", "inputs", "opacus")
 ]
-collect_ignore += [f"oraudit/ways/{name}.py" for name in ("ranks", "sharded", "watch")]
+collect_ignore += [f"oraudit/ways/{name}.py" for name in ("kinds", "ranks", "sharded", "watch")]
 collect_ignore += ["orabook/trainings/tf_privacy.py"]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["Watched", "changed", "prints"]
+__all__ = ["Watched", "changed", "local", "prints", "shard"]
 
 
 def prints(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -19,11 +19,11 @@ def prints(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     if not tensors:
         return torch.zeros(0)
     with torch.no_grad():
-        norms = torch._foreach_norm([_shard(each.detach()) for each in tensors])
+        norms = torch._foreach_norm([shard(each.detach()) for each in tensors])
         return torch.stack([norm.to(norms[0]) for norm in norms])
 
 
-def _shard(tensor: Any) -> torch.Tensor:
+def shard(tensor: Any) -> torch.Tensor:
     """The part of a tensor that this process has, of those that are spread over processes."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 

@@ -85,7 +85,7 @@ def attach(
     allow
         Names of findings that are post-processing and meant.
     """
-    from oraudit.ways.distributed import audit  # which is made of what is here
+    from oraudit.ways.kinds import audit  # which is made of what is here
 
     return audit(optimizer, model, loader, claim=claim, allow=allow)
 

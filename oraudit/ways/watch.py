@@ -14,7 +14,8 @@ from opacus import PrivacyEngine
 
 from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Finding, Status
 from oraudit.report import Result
-from oraudit.ways.distributed import DistributedAudit, audit
+from oraudit.ways.distributed import DistributedAudit
+from oraudit.ways.kinds import audit
 from oraudit.ways.opacus import CannotAttach, OpacusAudit
 from oraudit.ways.ranks import Meeting
 
