@@ -64,6 +64,7 @@ class Training:
         if len(parts) == 4:
             self.criterion = parts[2]
         self.after = {}
+        self.audit = None
 
     def run(self, steps=STEPS):
         done = 0
@@ -182,6 +183,27 @@ def detached_on_one(training):
 
 def not_attached_on_one(training):
     training.attach = training.rank == 0
+
+
+def in_parts(training):
+    """Memory holds five examples at a time: ranks have other numbers of parts."""
+    from opacus.utils.batch_memory_manager import BatchMemoryManager
+
+    def run():
+        steps = 0
+        with BatchMemoryManager(
+            data_loader=training.loader, max_physical_batch_size=5, optimizer=training.optimizer
+        ) as parts:
+            while steps < STEPS:
+                for x, y in parts:
+                    training.optimizer.zero_grad()
+                    training.criterion(training.model(x), y).backward()
+                    training.optimizer.step()
+                    steps += not training.optimizer._is_last_step_skipped
+                    if steps == STEPS:
+                        break
+
+    training.run = run
 
 
 def resumed_after_5(training):
@@ -311,6 +333,12 @@ def test_honest_trainings_pass_on_both_ranks(pair, kind):
 def test_ranks_may_have_empty_parts(pair, kind):
     status, _, text = assert_same(pair.train(kind, batch=4))
     assert status == "passed", text
+
+
+def test_batches_in_parts_pass(pair):
+    status, names, text = assert_same(pair.train("flat", in_parts))
+    assert (status, names) == ("passed", []), text
+    assert re.search(r"batches   0\.(09|10)", text), text
 
 
 def test_shards_of_one_noise_pass(pair):

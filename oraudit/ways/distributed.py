@@ -35,8 +35,6 @@ LOOKED = 16_384
 class DistributedAudit(OpacusAudit):
     """An audit of one rank of a training with DDP, where all ranks have the same weights."""
 
-    joins_ranks = True
-
     #: Whether all ranks have the same weights, not each its own.
     _shared = True
 

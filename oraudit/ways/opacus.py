@@ -123,9 +123,6 @@ def _harmless(method: Callable[..., Any]) -> Callable[..., Any]:
 class OpacusAudit:
     """An audit that stands around a private optimizer of Opacus; made by :func:`attach`."""
 
-    #: Whether it is one of several audits, one on each rank, that know of each other.
-    joins_ranks = False
-
     #: What makes gradients beside.
     _maker: type[Beside] = Beside
 
@@ -139,7 +136,7 @@ class OpacusAudit:
         allow: Sequence[str] = (),
         earlier: Sequence["OpacusAudit"] | None = None,
     ) -> None:
-        _check_kind(optimizer, joins_ranks=self.joins_ranks)
+        _check_kind(optimizer)
         wrapped = optimizer.original_optimizer
         if wrapped in _WRAPPED and (former := _WRAPPED[wrapped]()) is not None:
             # make_private was called again: the training of the former audit has ended.
@@ -750,7 +747,7 @@ class OpacusAudit:
             self._account.load(state["account"])
 
 
-def _check_kind(optimizer: Any, *, joins_ranks: bool) -> None:
+def _check_kind(optimizer: Any) -> None:
     """Refuse by name what cannot be audited."""
     kind = type(optimizer).__name__
     if not isinstance(optimizer, DPOptimizer):
@@ -758,12 +755,6 @@ def _check_kind(optimizer: Any, *, joins_ranks: bool) -> None:
             f"optimizer is {kind}, not an optimizer of opacus.optimizers: give what "
             "PrivacyEngine.make_private has returned"
         )
-    if not joins_ranks and any(
-        word in base.__name__
-        for base in type(optimizer).__mro__
-        for word in ("Distributed", "FSDP")
-    ):
-        raise CannotAttach(f"optimizer is {kind}: attach joins its ranks, on each of them")
 
 
 def _weak(method: Any) -> Callable[..., None]:
