@@ -186,7 +186,7 @@ def checkpointed(seed):
         first.engine.accountant.state_dict(),
         first.audit.state_dict(),
     )
-    second = Training(seed=seed + 1000)
+    second = Training(seed=seed + 1_000_000)
     second.net.load_state_dict(kept[0])
     second.engine.accountant.load_state_dict(kept[1])
     second.audit = second.attach()
@@ -209,7 +209,7 @@ def _worst(train):
 
 def resumed(seed):
     first = Training(attach=False, seed=seed).run(20)
-    second = Training(attach=False, seed=seed + 1000)
+    second = Training(attach=False, seed=seed + 1_000_000)
     second.net.load_state_dict(first.net.state_dict())
     second.engine.accountant.load_state_dict(first.engine.accountant.state_dict())
     second.run(20)
@@ -218,14 +218,14 @@ def resumed(seed):
 def engine_kept(seed):
     """A training in two parts, on one engine."""
     first = Training(attach=False, seed=seed).run(20)
-    second = Training(attach=False, seed=seed + 1000, engine=first.engine)
+    second = Training(attach=False, seed=seed + 1_000_000, engine=first.engine)
     second.net.load_state_dict(first.net.state_dict())
     second.run(20)
 
 
 def two_models(seed):
     first = Training(attach=False, seed=seed)
-    second = Training(attach=False, engine=first.engine, seed=seed + 1000)
+    second = Training(attach=False, engine=first.engine, seed=seed + 1_000_000)
     for one, other in zip(first.batches(), second.batches(), strict=True):
         first.act(*one)
         second.act(*other)

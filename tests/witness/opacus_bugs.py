@@ -526,7 +526,7 @@ def wound_back(seed):
 def accountant_empty(seed):
     """A resumed training whose accountant begins anew."""
     first = Training(attach=False, seed=seed).run(20)
-    second = Training(attach=False, seed=seed + 1000)
+    second = Training(attach=False, seed=seed + 1_000_000)
     second.net.load_state_dict(first.net.state_dict())
     second.run(20)
 
@@ -535,7 +535,7 @@ def three_trials(seed):
     """Three learning rates are tried on the same data, and the accountant counts the best."""
     data = numbers()
     for place, lr in enumerate((0.05, 0.1, 0.2)):
-        Training(attach=False, seed=seed + 1000 * place, lr=lr, data=data).run(20)
+        Training(attach=False, seed=seed + 1_000_000 * place, lr=lr, data=data).run(20)
 
 
 def public_seed(seed):
