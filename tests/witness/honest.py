@@ -126,10 +126,6 @@ class Frozen(torch.nn.Sequential):
         self[0].requires_grad_(False)
 
 
-def rank_one():
-    return torch.nn.Sequential(torch.nn.Linear(16, 4))
-
-
 def word_lists():
     generator = torch.Generator().manual_seed(7)
     inputs = torch.randint(30, (EXAMPLES, 8), generator=generator)
@@ -236,16 +232,13 @@ def subclass(seed):
     return Training(seed=seed, kind=Twice).run().result()
 
 
-def other_accountant(name):
+def other_accountant(name, **private):
     def watched(seed):
         from opacus import PrivacyEngine
 
-        return Training(seed=seed, engine=PrivacyEngine(accountant=name)).run().result()
+        return Training(seed=seed, engine=PrivacyEngine(accountant=name), **private).run().result()
 
     return watched
-
-
-MOMENTUM = {"optimizer": None}
 
 
 def momentum(parameters, lr):
@@ -292,7 +285,7 @@ OPACUS = [
     _watched("a cosine schedule", _training(habit=cosine)),
     _watched("automatic clipping", _training(plant=automatic)),
     _watched("a step that calls the step it inherits", subclass),
-    _watched("make_private_with_epsilon", _training(**EPSILON)),
+    _watched("make_private_with_epsilon", other_accountant("rdp", **EPSILON)),
     _watched("RDP accountant", other_accountant("rdp")),
     _watched("GDP accountant", other_accountant("gdp")),
     _watched("resumed with the accountant", _worst(resumed)),

@@ -150,7 +150,7 @@ def clipped_after_the_mean(optimizer, rows):
 
 
 def means_of_four(optimizer, rows):
-    groups = [each[: len(each) // 4 * 4].reshape(-1, 4, *each.shape[1:]).mean(1) for each in rows]
+    groups = [torch.stack([part.mean(0) for part in each.split(4)]) for each in rows]
     norms = torch.stack([each.flatten(1).norm(dim=1) for each in groups]).norm(dim=0)
     factors = (optimizer.max_grad_norm / (norms + 1e-6)).clamp(max=1)
     return [torch.einsum("i,i...", factors, each) for each in groups]
@@ -232,7 +232,7 @@ def follows_sum(training):
 
     def add_noise():
         sums = [p.summed_grad for p in optimizer.params]
-        size = 0.3 * torch.stack([each.norm() for each in sums]).norm()
+        size = 0.1 * torch.stack([each.norm() for each in sums]).norm()
         for p in optimizer.params:
             p.grad = (p.summed_grad + size * torch.randn_like(p.summed_grad)).view_as(p)
             p.summed_grad._processed = True
@@ -240,9 +240,11 @@ def follows_sum(training):
     optimizer.add_noise = add_noise
 
 
-def norms_in_bf16(norms, clip):
-    coarse = norms.bfloat16().float().norm(dim=1, keepdim=True).bfloat16().float()
-    return (clip / (coarse + 1e-6)).clamp(max=1)
+def norms_in_bf16(optimizer, rows):
+    coarse = [each.flatten(1).bfloat16().float().norm(dim=1) for each in rows]
+    norms = torch.stack(coarse).norm(dim=0)
+    factors = (optimizer.max_grad_norm / (norms + 1e-6)).clamp(max=1)
+    return [torch.einsum("i,i...", factors, each) for each in rows]
 
 
 def clip_without_library(training):
@@ -337,17 +339,12 @@ def four_augmentations(training, step, x, y):
 
 
 def validation_left(training, step, x, y):
-    """The gradients of a validation batch are still there when the optimizer steps."""
-    training.optimizer.zero_grad()
+    """The clipped gradients of a validation batch are still there when the optimizer steps."""
     known = slice(EXAMPLES - 20, EXAMPLES)
-    training.loss(training.x[known], training.y[known]).backward()
-    training.loss(x, y).backward()
+    training.backward(training.x[known], training.y[known])
+    training.optimizer.signal_skip_step()
     training.optimizer.step()
-
-
-def largest_norm(training, step, x, y):
-    training.backward(x, y)
-    training.optimizer.step()
+    training.step(x, y)
 
 
 def scaled_by_largest_norm(training):
@@ -744,9 +741,9 @@ DESIGN = [
         plant=noise_with(lambda place, step: step != 17),
     ),
     planted("half of the noise from step 21", LESS, "first 21: the noise", habit=sigma_halved),
-    planted("the same noise in tensors", LESS, "get the same noise", plant=same_noise_in_tensors),
+    planted("the same noise in tensors", LESS, "get the same noise", "is correlated (1.00)", plant=same_noise_in_tensors),
     planted("noise again after 20 steps", LESS, "is that of step", habit=noise_again),
-    planted("noise follows the sum", LESS, "rises and falls", plant=follows_sum),
+    planted("noise follows the sum", LESS, "rises and falls", plant=follows_sum, steps=80),
     planted(
         "noise on a grid",
         LESS,
@@ -802,6 +799,7 @@ DESIGN = [
         "clipped at 2 C",
         LESS,
         "clipped at 2 C",
+        "multiplied by 2",
         plant=clip_with(lambda norms, c: factor(norms, 2 * c)),
         near=True,
     ),
@@ -813,7 +811,7 @@ DESIGN = [
         plant=sums_with(clipped_after_the_mean),
         near=True,
     ),
-    planted("norms in bf16", LESS, "computed in bf16", plant=clip_with(norms_in_bf16), near=True),
+    planted("norms in bf16", LESS, "computed in bf16", plant=sums_with(norms_in_bf16), near=True),
     planted(
         "per-layer clips apart", LESS, "clipped at 2 C", plant=twice_the_layers_clips, **LAYERS
     ),
@@ -899,7 +897,7 @@ FRESH = [
     planted(
         "norms of mean-scaled gradients",
         LESS,
-        "examples are clipped at",
+        "gradients over the batch's size",
         "no example is clipped",
         plant=clip_with(lambda norms, c: factor(norms / len(norms), c)),
         near=True,

@@ -37,7 +37,8 @@ class Training:
 
         torch.manual_seed(seed)
         self.x, self.y = numbers() if data is None else data
-        net = network(*between) if net is None else net() if callable(net) else net
+        if not isinstance(net, torch.nn.Module):
+            net = network(*between) if net is None else net()
         plain = private.pop("optimizer", None) or kind(net.parameters(), lr=lr)
         loader = DataLoader(TensorDataset(self.x, self.y), batch_size=batch)
         self.engine = engine or PrivacyEngine()
@@ -127,6 +128,10 @@ def network(*between):
 
 
 # --------------------------------------------------------------------------------- honest variants
+
+def rank_one():
+    return torch.nn.Sequential(torch.nn.Linear(16, 4))
+
 
 ADAPTIVE = {
     "clipping": "adaptive",
@@ -249,7 +254,7 @@ HABITS = {
     "ghost in parts": (in_parts, {"grad_sample_mode": "ghost"}),
     "ghost dropout": (Training.run, {"between": [Half()], "grad_sample_mode": "ghost"}),
     "adaptive in parts": (in_parts, ADAPTIVE),
-    "rank one": (Training.run, {"net": torch.nn.Sequential(torch.nn.Linear(16, 4))}),
+    "rank one": (Training.run, {"net": rank_one}),
 }
 
 
