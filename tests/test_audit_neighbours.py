@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from oraudit.neighbours import neighbours_of
+from oraudit import neighbours_of
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -91,7 +91,7 @@ class Training:
         return self
 
     def test(self, **options):
-        from oraudit.neighbours.pytorch import neighbours
+        from oraudit import neighbours
 
         for k in range(2):  # so that an optimizer has a state
             part = slice((k + 1) * SIZE, (k + 2) * SIZE)
@@ -346,7 +346,7 @@ def same(one, other):
 
 
 def test_all_is_as_before_even_after_error():
-    from oraudit.neighbours.pytorch import neighbours
+    from oraudit import neighbours
 
     training = Training(adam=True)
     training.step(training.x[:SIZE], training.y[:SIZE])

@@ -683,7 +683,8 @@ class OpacusAudit:
         if self._earlier is None:
             unlooked.append("other trainings of this process")
         elif others := sum(self._spends_apart(each) for each in self._earlier):
-            unlooked.append(f"what this training and {others} others on its data spend together")
+            also = "another" if others == 1 else f"{others} others"
+            unlooked.append(f"what this training and {also} on its data spend together")
         if self._inner is None:
             unlooked.append("buffers and weights of no private optimizer (no model was given)")
         if self._record.told and not self._made:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oraudit.neighbours.compare import NeighbourResult, Outcome, Release, compare
+from oraudit.neighbour_test.compare import NeighbourResult, Outcome, Release, compare
 from oraudit.records.arrays import leaves
 
 __all__ = ["neighbours_of"]
