@@ -13,7 +13,8 @@ import os
 import sys
 from pathlib import Path
 
-# Before NumPy is imported.
+# Before NumPy and PyTorch are imported: one thread, and the same numbers on every processor.
+os.environ.setdefault("ATEN_CPU_CAPABILITY", "default")
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
@@ -27,7 +28,7 @@ DATA = Path(__file__).parents[2] / "book" / "data"
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tests.witness", description=__doc__.partition("\n")[0])
-    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seeds", type=int, default=5, help="of each bug")
     parser.add_argument("--honest", type=int, default=500, help="honest runs, all together")
     parser.add_argument("--only", default="", help="words of a name or source; | between several")
@@ -76,8 +77,8 @@ def _report(runs: list[Run], data: Path | None, *, whole: bool) -> int:
     for row in rows:
         good = "" if row.right == row.runs else ("listed " if row.listed else "MISSED ")
         print(
-            f"{good:7} {row.right}/{row.runs} right {row.named}/{row.runs} named {row.seconds:5.1f} s "
-            f" {row.case} [{row.tool}]: {row.words}"
+            f"{good:7} {row.right}/{row.runs} right {row.named}/{row.runs} named "
+            f"{row.seconds:5.1f} s  {row.case} [{row.tool}]: {row.words}"
         )
     if data is not None and whole:
         write_table(data / "witness.csv", rows)

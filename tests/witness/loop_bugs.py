@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from . import numpy_loop
-from .case import MAYBE_HARMLESS, Case
+from .case import Case
 from .numpy_loop import BATCHES, CLIPPING, NOISE, CleanWeights, LeftOut, NoNoise, Training
 
 #: What is true of a loop where the audit can only say that the side is unknown.
@@ -98,7 +98,7 @@ FRAMEWORKS = [
 DELETED = [
     _in(way, NoNoise, "no noise", name="no noise: a loop") for way in ("NumPy", "PyTorch", "JAX")
 ] + [
-    _in(way, CleanWeights, "noise", truth=MAYBE_HARMLESS, name="no noise: a loop's weights")
+    _in(way, CleanWeights, "without its noise", name="no noise: a loop's weights")
     for way in ("NumPy", "PyTorch", "JAX")
 ]
 
@@ -113,7 +113,7 @@ def _pure(name, way, truth, factor=1.0, raw=False, rate=None):
     def compared(seed):
         import importlib
 
-        from oraudit.neighbours import neighbours_of
+        from oraudit import neighbours_of
 
         xp = importlib.import_module(xp_name)
 

@@ -241,8 +241,8 @@ def follows_sum(training):
 
 
 def norms_in_bf16(optimizer, rows):
-    coarse = [each.flatten(1).bfloat16().float().norm(dim=1) for each in rows]
-    norms = torch.stack(coarse).norm(dim=0)
+    flat = torch.cat([each.flatten(1) for each in rows], 1)
+    norms = flat.bfloat16().norm(dim=1).float()
     factors = (optimizer.max_grad_norm / (norms + 1e-6)).clamp(max=1)
     return [torch.einsum("i,i...", factors, each) for each in rows]
 
@@ -702,7 +702,7 @@ DELETED = [
     ),
     planted("no noise: by a hook after the audit's", LESS, "0 of the noise", late=clean_gradients),
     planted(
-        "no noise: by an optimizer of one's own", MAYBE_HARMLESS, "noise", kind=Clean, near=True
+        "no noise: by an optimizer of one's own", LESS, "without its noise", kind=Clean, near=True
     ),
     planted("no noise: by a step of one's own", MAYBE_HARMLESS, "stepped 0 times", plant=own_step),
     planted(
@@ -741,7 +741,13 @@ DESIGN = [
         plant=noise_with(lambda place, step: step != 17),
     ),
     planted("half of the noise from step 21", LESS, "first 21: the noise", habit=sigma_halved),
-    planted("the same noise in tensors", LESS, "get the same noise", "is correlated (1.00)", plant=same_noise_in_tensors),
+    planted(
+        "the same noise in tensors",
+        LESS,
+        "get the same noise",
+        "is correlated (1.00)",
+        plant=same_noise_in_tensors,
+    ),
     planted("noise again after 20 steps", LESS, "is that of step", habit=noise_again),
     planted("noise follows the sum", LESS, "rises and falls", plant=follows_sum, steps=80),
     planted(

@@ -103,7 +103,7 @@ class Training:
 
     def neighbours(self, **options):
         """The neighbour test of a step, after two steps that give the optimizer a state."""
-        from oraudit.neighbours.pytorch import neighbours
+        from oraudit import neighbours
 
         for k in (1, 2):
             part = slice(k * BATCH, (k + 1) * BATCH)
@@ -128,6 +128,7 @@ def network(*between):
 
 
 # --------------------------------------------------------------------------------- honest variants
+
 
 def rank_one():
     return torch.nn.Sequential(torch.nn.Linear(16, 4))

@@ -1,5 +1,6 @@
 """Run cases with their seeds, each in a process that has one thread, and keep what was said."""
 
+import importlib
 import importlib.util
 import multiprocessing
 import os
@@ -76,10 +77,7 @@ def _run_job(job: Job) -> Run:
 
 
 def _one_thread() -> None:
-    """Let this process run on one core; PyTorch's numbers are the same on every processor then."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
-    os.environ.setdefault("ATEN_CPU_CAPABILITY", "default")
+    """Let this process run on one core, whatever was set before it began."""
     import torch
 
     torch.set_num_threads(1)
@@ -89,7 +87,9 @@ def _versions(case: Case) -> str:
     found = []
     for name in _PACKAGES[case.way]:
         try:
-            found.append(f"{name} {version(name).partition('+')[0]}")
+            number = version(name)
         except PackageNotFoundError:
-            found.append(name)
+            # A folder on the path, which nobody installed.
+            number = str(importlib.import_module(name).__version__)
+        found.append(f"{name} {number.partition('+')[0]}")
     return ", ".join(found)

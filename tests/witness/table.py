@@ -1,7 +1,7 @@
 """The tables of the zoo: what every audit said of every case, and whether the promises hold."""
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -192,8 +192,8 @@ def pages(rows: Sequence[Row], versions: Iterable[str]) -> str:
     groups = by_case(bugs)
     lines = [
         "Each case is a small training with one bug, run with several seeds. A bug is *seen* if "
-        "one of the tools is right in every run: it fails, and not on the wrong side; what is safer "
-        "passes with its line; what may be post-processing is CANNOT TELL.",
+        "one of the tools is right in every run: it fails, and not on the wrong side; what is "
+        "safer passes with its line; what may be post-processing is CANNOT TELL.",
         "",
         "| | cases | seen in every run | named by the cause | listed as unseen | wrong side |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
@@ -252,11 +252,3 @@ def _honest(rows: Sequence[Row]) -> list[str]:
             f"| {row.case} | {row.way} | {row.tool} | {row.passed} of {row.runs} | {row.words} |"
         )
     return lines
-
-
-def counts(rows: Iterable[Row]) -> Mapping[str, int]:
-    """How many cases there are of each truth."""
-    found: dict[str, int] = {}
-    for group in by_case(rows).values():
-        found[group[0].truth] = found.get(group[0].truth, 0) + 1
-    return found
