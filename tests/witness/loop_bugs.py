@@ -28,7 +28,7 @@ def _case(kind, words, side, *, way="NumPy", source=""):
         return training.run()
 
     truth = TRUTHS.get(kind, side)
-    needs = ("numba",) if kind.claim is not None else ()
+    needs = ("attr", "numba") if kind.claim is not None else ()
     return Case(f"a loop: {_named(kind)}", source, way, truth, (words,), watched, needs=needs)
 
 

@@ -553,7 +553,13 @@ def four_times_as_long():
 
     cause = ("what the accountant was told is ε",)
     return Case(
-        "noise for a quarter of the steps", "", "Opacus", LESS, cause, watched, needs=("numba",)
+        "noise for a quarter of the steps",
+        "",
+        "Opacus",
+        LESS,
+        cause,
+        watched,
+        needs=("attr", "numba"),
     )
 
 
@@ -716,7 +722,16 @@ DELETED = [
     planted("no noise: per layer", LESS, NO_NOISE, plant=NOTHING, **LAYERS),
     planted("no noise: adaptive clipping", LESS, NO_NOISE, plant=NOTHING, **ADAPTIVE),
     watching("no noise: under watch()", LESS, NO_NOISE, train=quiet),
-    Case("no noise: under oraudit run", "", "Opacus", LESS, (NO_NOISE,), run_as_script),
+    # Its report tells ε, with dp_accounting.
+    Case(
+        "no noise: under oraudit run",
+        "",
+        "Opacus",
+        LESS,
+        (NO_NOISE,),
+        run_as_script,
+        needs=("attr", "numba"),
+    ),
 ]
 
 
