@@ -85,7 +85,7 @@ FRAMEWORKS = [
     for way in ("PyTorch", "JAX")
     for kind, cause in (
         (LeftOut, ("tensor 0 is left out of the norm",)),
-        (Halved, ("the noise is 0.5",)),
+        (Halved, ("the noise is 0.",)),
         (numpy_loop.Shuffled, ("the accountant's ε is not for these batches",)),
     )
 ]
