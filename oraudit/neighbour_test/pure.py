@@ -106,7 +106,8 @@ def _numbers(array: Any) -> NDArray[Any]:
     if namespace(array) is not np:
         array = array.cpu()
         array = (array.double() if array.is_floating_point() else array).numpy()
-    return np.asarray(array, dtype=float) if array.dtype.kind == "f" else np.asarray(array)
+    real = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+    return np.asarray(array, dtype=float) if real else np.asarray(array)
 
 
 def _like(numbers: NDArray[np.float64], array: Any) -> Any:
