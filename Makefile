@@ -16,7 +16,7 @@ book test check: export OPENBLAS_NUM_THREADS := 1
 # Files in user site-packages or on PYTHONPATH must not shadow the locked versions.
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
-.PHONY: book pdf links lab test check other-processor chapters data torch tf-scores lint bench lock release clean
+.PHONY: book pdf links lab test check other-processor chapters data torch tf-scores lint bench witness lock release clean
 
 book: $(READY) # executes every chapter afresh; a warning is an error
 	rm -rf _build
@@ -47,6 +47,9 @@ lint: $(READY)
 	$(BIN)/mypy
 bench: $(READY) # measures how fast the library is, and writes book/data/benchmarks.md
 	$(BIN)/python -m benchmarks
+witness: torch # what audits see of trainings with one bug, and that honest ones pass; writes the tables
+	$(BIN)/python -m tests.witness
+	$(BIN)/python tests/witness/calibrate.py --processes 2
 
 chapters: $(READY) # executes the chapters in place, to commit their outputs after a change
 	$(BIN)/python -m orabook.builder.execute

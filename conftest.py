@@ -19,7 +19,7 @@ settings.load_profile("few")
 collect_ignore = [str(path) for path in stored_outputs.chapters()]
 # Modules without examples to test, which import PyTorch for seconds, or TensorFlow.
 collect_ignore += ["oralib/canaries/_torch.py", "orabook/trainings/_opacus.py"]
-collect_ignore += ["oraudit/neighbours/pytorch.py", "oraudit/neighbours/random_numbers.py"]
+collect_ignore += ["oraudit/neighbour_test/pytorch.py", "oraudit/neighbour_test/random_numbers.py"]
 collect_ignore += [
     f"oraudit/ways/{name}.py"
     for name in ("beside", "distributed", "fingerprints", "generators", "inputs", "opacus")

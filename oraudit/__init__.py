@@ -10,12 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from oraudit.neighbour_test.pure import neighbours_of
+    from oraudit.neighbour_test.pytorch import neighbours
     from oraudit.report import Result
     from oraudit.ways.loop import Audit
     from oraudit.ways.opacus import attach
     from oraudit.ways.watch import watch
 
-__all__ = ["Audit", "Result", "attach", "watch"]
+__all__ = ["Audit", "Result", "attach", "neighbours", "neighbours_of", "watch"]
 
 #: Names are imported when they are asked for: pytest loads this package in every project's tests,
 #: and a loop in NumPy needs no PyTorch.
@@ -23,11 +25,14 @@ _HOMES = {
     "Audit": "oraudit.ways.loop",
     "Result": "oraudit.report",
     "attach": "oraudit.ways.opacus",
+    "neighbours": "oraudit.neighbour_test.pytorch",
+    "neighbours_of": "oraudit.neighbour_test.pure",
     "watch": "oraudit.ways.watch",
 }
 
 
 def __getattr__(name: str) -> Any:
+    """A public name, whose module is imported now."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -14,11 +14,12 @@ from oraudit.checks import (
     ghost_norms,
     gradient_scale,
     layer_rules,
+    noise_in_weights,
     private_steps,
     thrown_away,
 )
 from oraudit.records import Around, Batches, Earlier, Event, Noise, Seen, Told
-from oraudit.records.around import NAMES
+from oraudit.records.around import NAMES, move_numbers
 
 STEPS = 30
 RNG = np.random.default_rng(5)
@@ -126,7 +127,7 @@ def test_gradients_that_are_used_are_held(numbers, name, status, words):
         (dependent_examples, Event("examples-mix", 1, "", 0.3), "by 30%", "failed"),
         (ghost_norms, Event("ghost-norm", 1, "", 2.0), "2 times what ghost", "failed"),
         (layer_rules, Event("layer-rule", 1, "0.bias", 0.5), "0.bias", "cannot tell"),
-        (thrown_away, Event("thrown-away", 3), "1 batches", "cannot tell"),
+        (thrown_away, Event("thrown-away", 3), "of a batch", "cannot tell"),
         (chain, Event("replaced", None, "add_noise"), "add_noise", "cannot tell"),
         (chain, Event("unwatched", 3, "KeyError: 1"), "KeyError", "cannot tell"),
         (private_steps, Event("buffer-changed", None, "1.running_var"), "running_var", "failed"),
@@ -170,3 +171,55 @@ def test_earlier_trainings_are_compared():
     assert "whose 20 steps its accountant was not told" in found.text
     known = Event("earlier-steps", None, "", 20)
     assert not earlier_trainings.check(seen(known, noise=noise(sample), earlier=[resumed]))
+
+
+def test_rounding_and_nan_are_no_earlier_noise():
+    sizes = np.array([200])
+    rounding = 1e-9 * RNG.normal(size=(STEPS, 200))
+    before = Earlier(STEPS, sizes, rounding.astype(np.float32), goes_on=False)
+    assert not earlier_trainings.check(seen(noise=noise(rounding), earlier=[before]))
+    sample = RNG.normal(size=(STEPS, 200))
+    spoiled = sample.copy()
+    spoiled[3] = np.nan
+    nothing = Earlier(STEPS, sizes, np.full((STEPS, 200), np.nan, np.float32), goes_on=False)
+    assert not earlier_trainings.check(seen(noise=noise(spoiled), earlier=[nothing]))
+    again = Earlier(STEPS, sizes, spoiled.astype(np.float32), goes_on=False)
+    (found,) = earlier_trainings.check(seen(noise=noise(sample), earlier=[nothing, again]))
+    assert "an earlier training" in found.text
+
+
+# ------------------------------------------------------------------------- noise in the weights
+
+
+def moves(push, noisiness=1.0, momentum=0.0):
+    """What is kept of moves of weights by a function of sum and noise, at some of many steps."""
+    rows = []
+    total = np.zeros(1000)
+    direction = RNG.normal(size=1000)
+    for _ in range(20 * STEPS):
+        noise = noisiness * RNG.normal(size=1000)
+        total = momentum * total + push(direction, noise)
+        rows.append(move_numbers(-0.1 * total, direction, noise))
+    looked_at = [*rows[:10], *rows[19::20]][:STEPS]
+    return {name: np.array([row[name] for row in looked_at]) for name in rows[0]}
+
+
+@pytest.mark.parametrize("noisiness", [0.11, 1.0, 100.0])
+@pytest.mark.parametrize("momentum", [0.0, 0.9, 0.99])
+def test_moves_with_noise_are_not_accused(noisiness, momentum):
+    felt = moves(lambda clipped, noise: clipped + noise, noisiness, momentum)
+    assert not noise_in_weights.check(seen(**felt))
+
+
+@pytest.mark.parametrize("noisiness", [0.2, 1.0, 100.0])
+def test_moves_by_the_clipped_sum_alone_fail(noisiness):
+    (found,) = noise_in_weights.check(seen(**moves(lambda clipped, noise: clipped, noisiness)))
+    assert found.side == "less private"
+    assert found.status == "failed"
+    assert "without its noise, in 30 of 30 steps" in found.text
+
+
+def test_moves_that_feel_no_noise_are_undecided():
+    (found,) = noise_in_weights.check(seen(**moves(lambda clipped, noise: np.sign(clipped))))
+    assert found.status == "cannot tell"
+    assert not noise_in_weights.check(seen(**moves(lambda clipped, noise: 0 * clipped)))

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from oraudit.neighbours import neighbours_of
+from oraudit import neighbours_of
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -91,7 +91,7 @@ class Training:
         return self
 
     def test(self, **options):
-        from oraudit.neighbours.pytorch import neighbours
+        from oraudit import neighbours
 
         for k in range(2):  # so that an optimizer has a state
             part = slice((k + 1) * SIZE, (k + 2) * SIZE)
@@ -346,7 +346,7 @@ def same(one, other):
 
 
 def test_all_is_as_before_even_after_error():
-    from oraudit.neighbours.pytorch import neighbours
+    from oraudit import neighbours
 
     training = Training(adam=True)
     training.step(training.x[:SIZE], training.y[:SIZE])
@@ -395,3 +395,55 @@ def test_pure_step(factor, status):
         result = neighbours_of(step, {"w": np.zeros(5)}, batch, clip=1.0, scale=30)
     assert result.status == status
     assert result.move == pytest.approx(factor, rel=1e-6)
+
+
+def torch_step(state, batch, released=None):
+    if released is None:
+        norms = batch.norm(dim=1, keepdim=True)
+        released = (batch * (1 / norms).clamp(max=1)).sum(0)
+    weights = state["weights"] - (0.1 * released).to(state["weights"].dtype)
+    return released, {"weights": weights, "steps": [state["steps"][0] + 1]}
+
+
+def jax_step(state, batch, released=None):
+    numpy = pytest.importorskip("jax.numpy")
+    if released is None:
+        norms = numpy.linalg.norm(batch, axis=1, keepdims=True)
+        released = (batch.at[:].multiply(numpy.minimum(1, 1 / norms))).sum(0)
+    return released, state - numpy.float32(0.1) * released
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_pure_step_keeps_the_kind_of_arrays(precision):
+    """A release given back in another precision would move honest weights by its rounding."""
+    batch = torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
+    state = {"weights": torch.ones(5, dtype=getattr(torch, precision)), "steps": [0]}
+    assert neighbours_of(torch_step, state, batch, clip=1.0, scale=1.0).status == "passed"
+
+
+def test_pure_step_of_jax():
+    numpy = pytest.importorskip("jax.numpy")
+    batch = numpy.asarray(np.random.default_rng(1).normal(size=(30, 5)), dtype=numpy.float32)
+    assert neighbours_of(jax_step, numpy.ones(5), batch, clip=1.0, scale=1.0).status == "passed"
+
+
+def test_what_depends_on_an_example_has_its_place_in_the_state():
+    def step(state, batch, released=None):
+        released, after = torch_step(state, batch, released)
+        return released, after | {"steps": [len(batch)]}
+
+    batch = torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
+    state = {"weights": torch.ones(5), "steps": [0]}
+    result = neighbours_of(step, state, batch, clip=1.0, scale=1.0)
+    assert [finding.text.split(" depends")[0] for finding in result.findings] == [
+        "state['steps'][0]"
+    ]
+
+
+def test_step_that_releases_nothing_cannot_be_told():
+    def skipped(state, batch, released=None):
+        return 0 * batch.sum(0), state
+
+    result = neighbours_of(skipped, np.zeros(5), np.ones((30, 5)), clip=1.0, scale=1.0)
+    assert result.status == "cannot tell"
+    assert "no example moves what is released" in str(result)

@@ -10,82 +10,22 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
 
+from witness.opacus_loop import (  # noqa: E402
+    ADAPTIVE,
+    HABITS,
+    HONEST,
+    MAYBE_HARMLESS,
+    Body,
+    Half,
+    Running,
+    Training,
+    Twice,
+    network,
+    noise_with,
+)
+
 pytest_plugins = "pytester"
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
-
-EXAMPLES = 400
-BATCH = 40
-STEPS = 40
-
-
-class Training:
-    """A small training with Opacus and the audit that stands around it.
-
-    ``private`` is passed on to ``make_private``. The loop is cut into ``step`` so that a test can
-    do more, or something else, in each step.
-    """
-
-    def __init__(
-        self, *between, seed=1, adam=False, net=None, engine=None, attach=True, lr=0.1, **private
-    ):
-        from opacus import PrivacyEngine
-        from torch.utils.data import DataLoader, TensorDataset
-
-        torch.manual_seed(seed)
-        data = torch.Generator().manual_seed(7)
-        self.x = torch.randn(EXAMPLES, 16, generator=data)
-        self.y = torch.randint(4, (EXAMPLES,), generator=data)
-        net = network(*between) if net is None else net
-        kind = torch.optim.Adam if adam else torch.optim.SGD
-        plain = private.pop("optimizer", None) or kind(net.parameters(), lr=lr)
-        loader = DataLoader(TensorDataset(self.x, self.y), batch_size=BATCH)
-        self.engine = engine or PrivacyEngine()
-        self.criterion = torch.nn.CrossEntropyLoss()
-        settings = {"noise_multiplier": 1.0, "max_grad_norm": 0.1, **private}
-        parts = self.engine.make_private(
-            module=net, optimizer=plain, data_loader=loader, **settings
-        )
-        self.net = net
-        self.model, self.optimizer, self.loader = parts[0], parts[1], parts[-1]
-        if len(parts) == 4:
-            self.criterion = parts[2]
-        self.audit = self.attach() if attach else None
-
-    def attach(self, **options):
-        from oraudit.ways.opacus import attach
-
-        return attach(self.optimizer, self.model, self.loader, **options)
-
-    def batches(self, steps=STEPS, loader=None):
-        done = 0
-        while done < steps:
-            for batch in self.loader if loader is None else loader:
-                yield batch
-                done += 1
-                if done == steps:
-                    return
-
-    def loss(self, x, y):
-        return self.criterion(self.model(x), y)
-
-    def step(self, x, y):
-        self.optimizer.zero_grad()
-        self.loss(x, y).backward()
-        self.optimizer.step()
-
-    def run(self, steps=STEPS):
-        for x, y in self.batches(steps):
-            self.step(x, y)
-        return self
-
-    def result(self):
-        return self.audit.result()
-
-
-def network(*between):
-    return torch.nn.Sequential(
-        torch.nn.Linear(16, 12), *between, torch.nn.ReLU(), torch.nn.Linear(12, 4)
-    )
 
 
 def assert_fails(result, name, words="", side=None):
@@ -98,92 +38,14 @@ def assert_fails(result, name, words="", side=None):
         assert first.side == side
 
 
-# --------------------------------------------------------------------------------- honest variants
-
-ADAPTIVE = {
-    "clipping": "adaptive",
-    "target_unclipped_quantile": 0.5,
-    "clipbound_learning_rate": 0.2,
-    "max_clipbound": 10.0,
-    "min_clipbound": 0.01,
-    "unclipped_num_std": 2.0,
-}
-
-HONEST = {
-    "sgd": {},
-    "adam": {"adam": True},
-    "sum": {"loss_reduction": "sum", "lr": 0.002},
-    "functorch": {"grad_sample_mode": "functorch"},
-    "expanded weights": {"grad_sample_mode": "ew"},
-    "per layer": {"clipping": "per_layer", "max_grad_norm": [0.05, 0.1, 0.05, 0.1]},
-    "adaptive": ADAPTIVE,
-    "ghost": {"grad_sample_mode": "ghost"},
-}
-
-
 @pytest.mark.parametrize("private", HONEST.values(), ids=HONEST)
 def test_honest_trainings_pass(private):
     training = Training(**private)
-    if private.get("loss_reduction") == "sum":
-        training.criterion = torch.nn.CrossEntropyLoss(reduction="sum")
     result = training.run().result()
     result.check()
     assert not result.findings, result.text
     assert "layers" not in result.text
     assert "depend" not in result.text
-
-
-class Twice(torch.optim.SGD):
-    """An optimizer whose step calls the step that it inherits."""
-
-    def step(self, closure=None):
-        return super().step(closure)
-
-
-class Half(torch.nn.Module):
-    """Draws random numbers in each forward pass."""
-
-    def forward(self, x):
-        return torch.nn.functional.dropout(x, 0.5, self.training)
-
-
-def in_parts(training):
-    from opacus.utils.batch_memory_manager import BatchMemoryManager
-
-    manager = BatchMemoryManager(
-        data_loader=training.loader, max_physical_batch_size=16, optimizer=training.optimizer
-    )
-    with manager as loader:
-        for _ in range(4):
-            for batch in loader:
-                training.step(*batch)
-                training.optimizer.zero_grad()
-
-
-def with_schedules(training):
-    from opacus.schedulers import StepGradClip, StepNoise
-
-    schedules = [
-        torch.optim.lr_scheduler.StepLR(training.optimizer, 10),
-        StepNoise(training.optimizer, step_size=10, gamma=1.1),
-        StepGradClip(training.optimizer, step_size=15, gamma=0.9),
-    ]
-    for batch in training.batches():
-        training.step(*batch)
-        for schedule in schedules:
-            schedule.step()
-
-
-def with_closure(training):
-    for x, y in training.batches():
-
-        def closure(x=x, y=y):
-            training.optimizer.zero_grad()
-            loss = training.loss(x, y)
-            loss.backward()
-            return loss
-
-        training.optimizer.step(closure)
 
 
 def saving(training, tmp_path):
@@ -192,57 +54,6 @@ def saving(training, tmp_path):
     copy = torch.load(tmp_path / "model.pt", weights_only=False)
     assert len(list(copy.parameters())) == 4
     training.run(30)
-
-
-def by_hand(training):
-    """Somebody tells the accountant after each step, instead of the step hook."""
-    training.optimizer.attach_step_hook(None)
-    for batch in training.batches():
-        training.step(*batch)
-        training.engine.accountant.step(noise_multiplier=1.0, sample_rate=0.1)
-
-
-def with_evaluation(training):
-    for batch in training.batches():
-        training.step(*batch)
-        training.model.eval()
-        with torch.no_grad():
-            training.model(training.x)
-        training.model.train()
-
-
-def mapped(training):
-    """Gradients by functional transforms of the user's own."""
-    from torch.func import functional_call, grad, vmap
-
-    names = [name for name, _ in training.model.named_parameters()]
-    for x, y in training.batches():
-        values = {name: p.detach() for name, p in training.model.named_parameters()}
-
-        def loss(values, x, y):
-            out = functional_call(training.model, values, (x[None],))
-            return torch.nn.functional.cross_entropy(out, y[None])
-
-        found = vmap(grad(loss), in_dims=(None, 0, 0))(values, x, y)
-        for name, p in zip(names, training.model.parameters(), strict=True):
-            p.grad_sample = found[name]
-        training.optimizer.step()
-        training.optimizer.zero_grad()
-
-
-HABITS = {
-    "parts": (in_parts, {}),
-    "schedules": (with_schedules, {}),
-    "closure": (with_closure, {}),
-    "dropout": (Training.run, {"between": [Half()]}),
-    "by hand": (by_hand, {}),
-    "evaluation": (with_evaluation, {}),
-    "functional": (mapped, {"grad_sample_mode": "no_op"}),
-    "ghost in parts": (in_parts, {"grad_sample_mode": "ghost"}),
-    "ghost dropout": (Training.run, {"between": [Half()], "grad_sample_mode": "ghost"}),
-    "adaptive in parts": (in_parts, ADAPTIVE),
-    "rank one": (Training.run, {"net": torch.nn.Sequential(torch.nn.Linear(16, 4))}),
-}
 
 
 @pytest.mark.parametrize(("habit", "private"), HABITS.values(), ids=HABITS)
@@ -287,157 +98,6 @@ def test_compiled_model_passes():
     training.run(10).result().check()
 
 
-# ------------------------------------------------------------------------------- broken trainings
-
-
-def noise_with(deviation):
-    """Noise of a deviation that depends on the training, the place of the tensor and the step."""
-
-    def plant(training):
-        optimizer = training.optimizer
-        steps = iter(range(10**6))
-
-        def add_noise():
-            step = next(steps)
-            for place, p in enumerate(optimizer.params):
-                share = deviation(place, step)
-                noise = torch.randn_like(p.summed_grad) * share * optimizer.max_grad_norm
-                p.grad = (p.summed_grad + noise).view_as(p)
-                p.summed_grad._processed = True
-
-        optimizer.add_noise = add_noise
-
-    return plant
-
-
-def clip_with(factors):
-    """Clipping with other factors: examples by tensors, from the tensors' norms and C."""
-
-    def plant(training):
-        optimizer = training.optimizer
-
-        def clip_and_accumulate():
-            rows = optimizer.grad_samples
-            norms = torch.stack([each.flatten(1).norm(dim=1) for each in rows], 1)
-            found = factors(norms, optimizer.max_grad_norm).expand_as(norms)
-            for place, p in enumerate(optimizer.params):
-                total = torch.einsum("i,i...", found[:, place], rows[place])
-                p.summed_grad = total if p.summed_grad is None else p.summed_grad + total
-                for each in p.grad_sample if isinstance(p.grad_sample, list) else [p.grad_sample]:
-                    each._processed = True
-
-        optimizer.clip_and_accumulate = clip_and_accumulate
-
-    return plant
-
-
-def factor(norms, clip):
-    return (clip / norms.norm(dim=1, keepdim=True)).clamp(max=1)
-
-
-def told_every_second_step(training):
-    hook = training.optimizer.step_hook
-    steps = iter(range(10**6))
-    training.optimizer.attach_step_hook(
-        lambda optimizer: hook(optimizer) if next(steps) % 2 else None
-    )
-
-
-def told_more_noise(training):
-    accountant = training.engine.accountant
-    training.optimizer.attach_step_hook(
-        lambda optimizer: accountant.step(noise_multiplier=2.0, sample_rate=0.1)
-    )
-
-
-def divided_by_own_batch(training):
-    optimizer = training.optimizer
-
-    def scale_grad():
-        for p in optimizer.params:
-            p.grad /= len(p.grad_sample)
-
-    optimizer.scale_grad = scale_grad
-
-
-def ghost_at_another_clip(training):
-    training.model.max_grad_norm = 0.3
-
-
-PLANTED = {
-    "no noise": (noise_with(lambda place, step: 0), "noise-size", "no noise"),
-    "half of the noise": (noise_with(lambda place, step: 0.5), "noise-size", "the noise is 0.4"),
-    "half in a tensor": (
-        noise_with(lambda place, step: 1 - 0.5 * (place == 0)),
-        "noise-size",
-        "tensor 0.weight",
-    ),
-    "none in a step": (noise_with(lambda place, step: step != 17), "noise-size", "first 18"),
-    "no clipping": (
-        clip_with(lambda norms, c: torch.ones(len(norms), 1)),
-        "clipped-sum",
-        "no example is clipped",
-    ),
-    "tensor left out": (
-        clip_with(lambda norms, c: factor(norms[:, 1:], c)),
-        "clipped-sum",
-        "tensor 0.weight is left out of the norm",
-    ),
-    "each tensor by itself": (
-        clip_with(lambda norms, c: (c / norms).clamp(max=1)),
-        "clipped-sum",
-        "each tensor is clipped at C by itself",
-    ),
-    "twice the clip": (
-        clip_with(lambda norms, c: factor(norms, 2 * c)),
-        "clipped-sum",
-        "adds up to 2 C",
-    ),
-    "told every second step": (told_every_second_step, "accountant", "told 20 steps, 40 were done"),
-    "told more noise": (told_more_noise, "accountant", "multiplier 2, the optimizer has 1"),
-    "own batch size": (divided_by_own_batch, "gradient-scale", "size of its own batch"),
-}
-
-
-@pytest.mark.parametrize(("plant", "name", "words"), PLANTED.values(), ids=PLANTED)
-def test_planted_bugs_are_named(plant, name, words):
-    training = Training(attach=False)
-    plant(training)
-    training.audit = training.attach()
-    assert_fails(training.run().result(), name, words)
-
-
-class Centred(torch.nn.Module):
-    """Takes the batch's mean off."""
-
-    def forward(self, x):
-        return x - x.mean(0, keepdim=True)
-
-
-class Running(torch.nn.Module):
-    """Keeps the mean of its inputs, as BatchNorm does."""
-
-    def __init__(self, name):
-        super().__init__()
-        self.name = name
-        self.register_buffer(name, torch.zeros(12))
-
-    def forward(self, x):
-        if self.training:
-            setattr(self, self.name, 0.9 * getattr(self, self.name) + 0.1 * x.detach().mean(0))
-        return x
-
-
-@pytest.mark.parametrize("mode", ["hooks", "ghost"])
-def test_examples_that_mix_are_named(mode):
-    result = Training(Centred(), grad_sample_mode=mode).run(20).result()
-    assert_fails(result, "dependent-examples", "depends on the others", "less private")
-
-
-def test_running_statistic_fails():
-    assert_fails(Training(Running("running_mean")).run().result(), "private-steps", "running_mean")
-
-
 def test_unknown_buffer_cannot_be_told():
     training = Training(Running("memory"))
     assert_cannot_tell(training.run().result(), "buffers-outside")
@@ -447,178 +107,6 @@ def assert_cannot_tell(result, name):
     """Nothing is accused, and the finding can be allowed if it says so."""
     assert result.status == "cannot tell", result.text
     assert [finding.name for finding in result.findings] == [name], result.text
-
-
-class Body(torch.nn.Module):
-    """A model that may get a head later."""
-
-    def __init__(self):
-        super().__init__()
-        self.body = network()
-
-    def forward(self, x):
-        return self.body(x)
-
-
-# What somebody does in the loop, step by step.
-
-
-def plain_steps(training, step, x, y):
-    training.step(x, y)
-    if step % 10 == 9:
-        training.optimizer.original_optimizer.step()
-
-
-def another_optimizer(training, step, x, y):
-    other = vars(training).setdefault("other", torch.optim.SGD(training.model.parameters(), 0.01))
-    training.step(x, y)
-    if step % 10 == 9:
-        other.step()
-
-
-def late_head(training, step, x, y):
-    if step == 12:
-        training.head = training.net.head = torch.nn.Linear(16, 4)
-        training.late = torch.optim.SGD(training.head.parameters(), 0.1)
-    training.step(x, y)
-    if step > 12:
-        training.criterion(training.head(x), y).backward()
-        training.late.step()
-
-
-def late_head_by_hand(training, step, x, y):
-    if step == 2:
-        training.net.head = torch.nn.Linear(4, 4)
-    training.step(x, y)
-    if step > 12:
-        training.net.head.weight.data.add_(0.1)
-
-
-def seed_in_each_step(training, step, x, y):
-    torch.manual_seed(1000 + step)
-    training.step(x, y)
-
-
-def noise_again(training, step, x, y):
-    if step == 10:
-        training.state = torch.get_rng_state()
-    if step == 30:
-        torch.set_rng_state(training.state)
-    training.step(x, y)
-
-
-def accountant_emptied(training, step, x, y):
-    if step == 20:
-        training.engine.accountant.history.clear()
-    training.step(x, y)
-
-
-def norms_of(training):
-    return torch.stack([g.flatten(1).norm(dim=1) for g in training.optimizer.grad_samples]).norm(
-        dim=0
-    )
-
-
-def median_clip(training, step, x, y):
-    training.optimizer.zero_grad()
-    training.loss(x, y).backward()
-    training.optimizer.max_grad_norm = float(norms_of(training).median())
-    training.optimizer.step()
-
-
-def mean_clip_of_the_batch_before(training, step, x, y):
-    training.optimizer.max_grad_norm = getattr(training, "mean", 0.1)
-    training.optimizer.zero_grad()
-    training.loss(x, y).backward()
-    training.mean = float(norms_of(training).mean())
-    training.optimizer.step()
-
-
-def rate_over_raw_norm(training, step, x, y):
-    training.optimizer.zero_grad()
-    training.loss(x, y).backward()
-    raw = torch.stack([p.grad.norm() for p in training.model.parameters()]).norm()
-    training.optimizer.param_groups[0]["lr"] = 0.1 / float(raw)
-    training.optimizer.step()
-
-
-def noise_taken_off(training, step, x, y):
-    optimizer = training.optimizer
-    if step == 0:
-
-        def scale_grad():
-            for p in optimizer.params:
-                p.grad = (p.summed_grad / BATCH).view_as(p)
-
-        optimizer.scale_grad = scale_grad
-    training.step(x, y)
-
-
-def each_example_twice(training, step, x, y):
-    training.step(torch.cat([x, x]), torch.cat([y, y]))
-
-
-HABITS_THAT_BREAK = {
-    "plain steps": (plain_steps, "private-steps", "without the private step"),
-    "another optimizer": (another_optimizer, "private-steps", "without the private step"),
-    "late head": (late_head, "private-steps", "head.weight and 1 more joined the model"),
-    "late head by hand": (late_head_by_hand, "private-steps", "head.weight joined the model"),
-    "seed in each step": (seed_in_each_step, "seeds", "40 seeds"),
-    "noise again": (noise_again, "noise-reuse", "is that of step"),
-    "accountant emptied": (accountant_emptied, "accountant", "lost 20 steps"),
-    "median clip": (median_clip, "follows-batch", "C follows the median norm of its own batch"),
-    "mean clip": (mean_clip_of_the_batch_before, "follows-batch", "mean norm of the batch before"),
-    "each example twice": (
-        each_example_twice,
-        "examples-twice",
-        "2 times in its batch: it adds up to 2 C",
-    ),
-    "noise taken off": (noise_taken_off, "gradient-scale", "0 of the noise is in the gradient"),
-    "rate over raw norm": (rate_over_raw_norm, "follows-batch", "the learning rate follows"),
-}
-
-
-@pytest.mark.parametrize(
-    ("step", "name", "words"), HABITS_THAT_BREAK.values(), ids=HABITS_THAT_BREAK
-)
-def test_habits_that_break_are_named(step, name, words):
-    training = Training(net=Body())
-    for number, (x, y) in enumerate(training.batches()):
-        step(training, number, x, y)
-    assert_fails(training.result(), name, words, "less private")
-
-
-def averaged_weights(training, step, x, y):
-    training.step(x, y)
-    if step % 10 == 9:
-        with torch.no_grad():
-            for p in training.model.parameters():
-                p.mul_(0.999)
-
-
-def clipped_after_the_noise(training, step, x, y):
-    if step == 0:
-        training.optimizer.original_optimizer.register_step_pre_hook(
-            lambda optimizer, *_: torch.nn.utils.clip_grad_value_(training.net.parameters(), 1e-3)
-        )
-        training.audit.detach()
-        training.audit = training.attach()
-    training.step(x, y)
-
-
-def losses_looked_at(training, step, x, y):
-    training.optimizer.zero_grad()
-    loss = training.loss(x, y)
-    loss.backward()
-    if loss < 1.4 or step < 2:
-        training.optimizer.step()
-
-
-MAYBE_HARMLESS = {
-    "averaged weights": (averaged_weights, "weights-outside"),
-    "clipped after the noise": (clipped_after_the_noise, "gradients-after-noise"),
-    "losses looked at": (losses_looked_at, "thrown-away"),
-}
 
 
 @pytest.mark.parametrize(("step", "name"), MAYBE_HARMLESS.values(), ids=MAYBE_HARMLESS)

@@ -140,6 +140,10 @@ SMALLEST = {
     "other-packages": {"trials": 10, "k": 2, "beta": 0.025},
     "06-dp-sgd between": {"trials": 2, "ratios": [2, 5], "beta": 0.05},
     "07-conclusions large": {"trials": 2, "epsilon": 30, "beta": 1e-9},
+    "how-much-can-one-run-show large": {
+        **{"trials": 2, "steps": 20, "d": 10},
+        **{"epsilon": 10, "delta": 0.1, "sample_rate": 1},
+    },
     "C-efficacy-in-detail large": {"trials": 2, "epsilon": 30, "beta": 0.05},
 }
 

@@ -240,7 +240,7 @@ def test_the_readme_audits_a_loop(tmp_path, monkeypatch, capsys):
     """From the plan to the report, with the names that a reader's own loop has."""
     monkeypatch.chdir(tmp_path)
     assert oralib_command([*command_of_readme("oralib plan"), "--trials", "0"]) == 0
-    (code,) = [block for block in blocks("py") if "OpacusAudit" not in block]
+    (code,) = [block for block in blocks("py") if "canaries.observe" in block]
     plan = oralib.AuditPlan.load("plan.json")
     names = {"oralib": oralib, "np": np, "weights": np.zeros(5), "clip": 1.5, "rate": 0.1}
     names |= {"sigma": plan.design.dpsgd.sigma, "rng": np.random.default_rng(1)}
@@ -294,7 +294,7 @@ def test_the_public_face_is_short_and_explains_itself():
 
 
 ORDER = [
-    *("bounds", "scores", "mechanisms", "channels", "guessers", "games"),
+    *("ground", "bounds", "scores", "mechanisms", "channels", "guessers", "games"),
     *("dpsgd", "planning"),
 ]
 

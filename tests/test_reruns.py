@@ -249,7 +249,6 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "what-an-assumption-buys": [
         ("claims['independent'][4]", "with $\\beta=0.05$", "a committed table"),
-        ("alone[window]", "right guesses of 1000", "the laws of two mechanisms without parameters"),
         (
             "tables.show(bench_table",
             "for $\\delta=10^{-5}$ and $\\beta=0.05$",
@@ -257,7 +256,7 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ),
         ('f"{share:.0%}"', "for $\\delta=10^{-5}$ and $\\beta=0.05$", "the benchmark"),
         ("chosen.", "with 220 steps", "the benchmark"),
-        ('f"{fixed:.2f}"', "with 220 steps", "the benchmark"),
+        ("fixed.mean()", "with 220 steps", "the benchmark"),
         ("blind_share", "with 220 steps", "the benchmark"),
         ("cifar_table", "on CIFAR-10", "published audits"),
         ("noise_table", "on CIFAR-10", "beside published audits"),

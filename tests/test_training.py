@@ -191,6 +191,11 @@ def test_scores_of_the_true_noise_have_the_exact_law():
     np.testing.assert_allclose(law.probability, due.probability, atol=1e-6)
 
 
+def test_scores_without_sampling_are_normal():
+    law = law_of_right(Training(20.0, 1.0, 100), 1, 1, share=0.5)
+    assert law.probability @ law.v == pytest.approx(stats.norm.cdf(0.5 * 10 / 10), abs=1e-4)
+
+
 def test_more_right_guesses_mean_less_noise():
     test = TrainingTest(STATED, n=4000, guesses=120)
     shares = [test.judge(fixed(v, 120, 4000)).noise for v in (60, 95, 103, 104, 110, 120)]

@@ -47,7 +47,7 @@ def isolated_law(
 def law_of_surest(elements: Confidence, n: int, k: int, *, counts: int | None = None) -> Law:
     """The law of right guesses at the k surest of n elements, all alike and independent."""
     k = arguments.integer("k", k, 1, n)
-    most = float(np.exp(elements.log_right[0]) + np.exp(elements.log_wrong[0]))
+    most = _guessed(elements)
     if k > 0.9 * most * n and most < 0.99:
         raise ValueError(f"k must be well below n · {most:.2f}, got k={k} and n={n}")
     # The tail probability of the k-th largest, at the nodes of a Gaussian quadrature.
@@ -69,6 +69,11 @@ def law_of_surest(elements: Confidence, n: int, k: int, *, counts: int | None = 
     others = [np.exp(log_pmfs(v - right, k - 1, accuracy[:, None])) for right in (0, 1)]
     probability = weights @ (others[0] * (1 - last)[:, None] + others[1] * last[:, None])
     return law_of(v, np.full(v.size, k), np.minimum(stride * probability, 1.0), n)
+
+
+def _guessed(elements: Confidence) -> float:
+    """The share of elements about which a guesser of these sides says something at all."""
+    return float(np.exp(elements.log_right[0]) + np.exp(elements.log_wrong[0]))
 
 
 def isolated_ceiling(
@@ -108,7 +113,8 @@ def best_guesses(
     """The best number of guesses on a grid, and its mean bound."""
     leak = delta if side == "both" else delta / 2
     grid = np.unique(np.round(1.05 ** np.arange(0, log(dpsgd.n) / log(1.05) + 1)).astype(int))
-    grid = grid[grid <= dpsgd.n]
+    most = _guessed(confidence(dpsgd, seen, side=side))
+    grid = grid[grid <= (dpsgd.n if most >= 0.99 else 0.9 * most * dpsgd.n)]
     found: dict[int, float] = {}
 
     def mean(i: int) -> float:

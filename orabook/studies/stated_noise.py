@@ -45,7 +45,7 @@ def found_by_counts(
 
     >>> table = found_by_counts(Training(2.422402, 0.1, 100), [(1000, 150)], shares=[0.5])
     >>> table[["scores", "needed_claim", "needed", "found"]].round(2).to_numpy().tolist()
-    [['true noise', 139.0, 123, 0.95], ['stated noise', 139.0, 123, 0.24]]
+    [['true noise', 139.0, 123.0, 0.95], ['stated noise', 139.0, 123.0, 0.24]]
     """
     rows = []
     for (n, k), share, scored in product(designs, shares, scores):
@@ -62,7 +62,8 @@ def found_by_counts(
             "mean": law.probability @ law.v,
         }
         row |= {"needed_claim": np.nan if needed_claim is None else float(needed_claim)}
-        row |= {"found_claim": _reached(law, needed_claim), "needed": test.needed}
+        row |= {"found_claim": _reached(law, needed_claim)}
+        row |= {"needed": np.nan if test.needed is None else float(test.needed)}
         row |= {"found": _reached(law, test.needed), "epsilon": test.epsilon}
         rows.append(row)
     return pd.DataFrame(rows)
@@ -103,12 +104,13 @@ def _score_tails(training: Training, share: float, assumed: float) -> tuple[Real
     """
     true, told = share * training.sigma, assumed * training.sigma
     y = np.linspace(-9.5 * true, 1 + 9.5 * true, _STEP)
-    one = np.logaddexp(
-        np.log1p(-training.sample_rate), np.log(training.sample_rate) + (2 * y - 1) / (2 * told**2)
-    )
+    rate = training.sample_rate
+    with np.errstate(divide="ignore"):  # at rate 1 no step is left out
+        absent = np.log1p(-rate)
+    one = np.logaddexp(absent, np.log(rate) + (2 * y - 1) / (2 * told**2))
     noise, moved = (np.exp(-0.5 * ((y - at) / true) ** 2) for at in (0.0, 1.0))
     out = noise / noise.sum()
-    laws = [(1 - training.sample_rate) * out + training.sample_rate * moved / moved.sum(), out]
+    laws = [(1 - rate) * out + rate * moved / moved.sum(), out]
     means = [training.steps * (law @ one) for law in laws]
     spreads = [np.sqrt(training.steps * (law @ one**2 - (law @ one) ** 2)) for law in laws]
     low = min(mean - 14 * spread for mean, spread in zip(means, spreads, strict=True))

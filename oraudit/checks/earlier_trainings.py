@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from oraudit.checks.levels import SHARE
+from oraudit.checks.presence import NO_NOISE, present_noise
 from oraudit.findings import Finding
 from oraudit.records import Earlier, Seen
 
@@ -35,22 +36,31 @@ def check(seen: Seen) -> list[Finding]:
 
 
 def _same_noise(seen: Seen, earlier: Earlier) -> Finding | None:
-    noise = seen.noise
+    noise = present_noise(seen)
     if noise is None or not np.array_equal(noise.sizes, earlier.sizes):
         return None
     numbers = noise.sample.shape[1]
-    if numbers < FEWEST_NUMBERS:
+    steps = _whole(noise.sample)
+    others = _whole(earlier.sample)
+    if numbers < FEWEST_NUMBERS or not len(steps) or not len(others):
         return None
-    correlations = _unit(noise.sample) @ _unit(earlier.sample).T
+    correlations = _unit(noise.sample[steps]) @ _unit(earlier.sample[others]).T
     place = np.unravel_index(np.abs(correlations).argmax(), correlations.shape)
     correlation = min(abs(float(correlations[place])), 1 - 1e-12)
     value = correlation * np.sqrt((numbers - 1) / (1 - correlation**2))
     p = 2 * stats.t.sf(value, numbers - 1) * correlations.size * max(len(seen.earlier), 1)
     if p >= SHARE:
         return None
-    step = int(place[0]) + 1
-    text = f"the noise of step {step} is that of step {place[1] + 1} of an earlier training"
+    step = int(steps[place[0]]) + 1
+    other = int(others[place[1]]) + 1
+    text = f"the noise of step {step} is that of step {other} of an earlier training"
     return Finding(NAME, text, "less private", step=step, number=correlation, limit=0.0)
+
+
+def _whole(rows: np.ndarray) -> np.ndarray:
+    """The steps that have noise, and more than what rounding leaves of none, in each tensor."""
+    sizes = np.sqrt((rows.astype(float) ** 2).mean(axis=1))
+    return np.flatnonzero(np.isfinite(rows).all(axis=1) & (sizes > NO_NOISE))
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -14,9 +14,10 @@ def check(seen: Seen) -> list[Finding]:
     thrown = seen.of_kind("thrown-away")
     if not thrown:
         return []
+    batches = "a batch" if len(thrown) == 1 else f"{len(thrown)} batches"
     text = (
-        f"the gradients of {len(thrown)} batches were computed and thrown away; if that is not "
-        f"decided by the data, pass allow=({NAME!r},)"
+        f"the gradients of {batches} were computed and thrown away; if that is not decided by the "
+        f"data, as where a generator learns from its discriminator, pass allow=({NAME!r},)"
     )
     step = thrown[0].step
     return [Finding(NAME, text, "side unknown", step=step, allowed_by=NAME)]

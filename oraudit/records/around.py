@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oraudit.records.arrays import namespace
 
-__all__ = ["Around", "AroundRecord"]
+__all__ = ["Around", "AroundRecord", "move_numbers"]
 
 Reals = NDArray[np.float64]
 
@@ -34,6 +34,14 @@ class Around:
         The part of the noise that is in that gradient, beside the whole clipped sum.
     rest
         What is neither noise nor clipped sum in it, as a share of its norm.
+    felt
+        The correlation of the weights' move with the noise, where it was looked at.
+    noisiness
+        The correlation of the noisy sum with the noise, there.
+    clean
+        One minus the absolute cosine of that move and the clipped sum.
+    numbers
+        How many numbers of them were compared.
     size
         The number of examples in the batch.
     raw
@@ -52,6 +60,10 @@ class Around:
     off: Reals
     kept: Reals
     rest: Reals
+    felt: Reals
+    noisiness: Reals
+    clean: Reals
+    numbers: Reals
     size: Reals
     raw: Reals
     mean: Reals
@@ -62,6 +74,28 @@ class Around:
 
 
 NAMES = tuple(field.name for field in fields(Around))
+
+
+def move_numbers(move: Any, clipped: Any, noise: Any) -> dict[str, Any]:
+    """What is kept of a move of some weights, beside the clipped sum and the noise of its step.
+
+    >>> noise = np.array([1.0, 0.0])
+    >>> kept = move_numbers(np.array([0.0, -2.0]), np.array([0.0, 1.0]), noise)
+    >>> float(kept["felt"]), float(kept["clean"])
+    (0.0, 0.0)
+    """
+    return {
+        "felt": _cosine(move, noise),
+        "noisiness": _cosine(clipped + noise, noise),
+        "clean": 1 - abs(_cosine(move, clipped)),
+        "numbers": len(move),
+    }
+
+
+def _cosine(one: Any, other: Any) -> Any:
+    xp = namespace(one)
+    with np.errstate(invalid="ignore"):
+        return xp.dot(one, other) / (xp.dot(one, one) * xp.dot(other, other)) ** 0.5
 
 
 class AroundRecord:

@@ -258,6 +258,9 @@ def other_norms(case: Case) -> Iterator[Guess]:
         yield Guess("the norm is the sum of the tensors' norms", _cap(each, case.bound))
         yield Guess("the norm is the largest of the tensors'", _cap(case.norms.max(1), case.bound))
     yield Guess("the norm is squared", _cap(case.norm**2, case.bound))
+    scaled = case.norm / max(len(case.norm), 1)
+    words = "norms are those of gradients over the batch's size, not of gradients"
+    yield Guess(words, _cap(scaled, case.bound), alone=False)
     sizes = [abs(_rows(gradient)) for gradient in case.gradients]
     largest = np.stack([_local(namespace(size).amax(size, 1)) for size in sizes]).max(0)
     total = np.stack([_local(size.sum(1)) for size in sizes]).sum(0)

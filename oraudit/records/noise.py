@@ -128,12 +128,13 @@ class NoiseRecord:
         self._places = _places(sizes)
         self._head = min(HEAD, max(HEADS // len(sizes), 1))
 
-    def finished(self) -> Noise:
-        """All steps together, in the memory of this process."""
-        columns = [np.stack([_local(step[i]) for step in self._kept]) for i in range(7)]
+    def finished(self, steps: int | None = None) -> Noise:
+        """All steps together, or the first ones, in the memory of this process."""
+        kept = self._kept[:steps]
+        columns = [np.stack([_local(step[i]) for step in kept]) for i in range(7)]
         squares, products, sums, largest, sample, rounding, beginnings = columns
         lengths = [min(size, self._head) for size in self._sizes]
-        heads = np.full((len(self._kept), len(lengths), self._head), np.nan, np.float32)
+        heads = np.full((len(kept), len(lengths), self._head), np.nan, np.float32)
         ends = np.cumsum(lengths)
         for tensor, (end, length) in enumerate(zip(ends, lengths, strict=True)):
             heads[:, tensor, :length] = beginnings[:, end - length : end]

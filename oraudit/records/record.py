@@ -195,7 +195,8 @@ class Record:
         return Seen(
             names=[self.names[i] for i in tensors],
             told=tuple(self.told),
-            noise=self.noise.finished() if len(self.noise) else None,
+            # A step that nobody closed may have noise, and is none.
+            noise=self.noise.finished(len(self.told)) if self.told else None,
             looks=tuple(self.looks),
             batches=self.batches.finished(),
             events=tuple(self.events),

@@ -123,14 +123,15 @@ def _clipping(seen: Seen) -> list[str]:
     if not looks:
         return []
     steps = len({look.step for look in looks})
-    where = f" at {steps} of {seen.steps} steps" if steps < seen.steps else ""
     off = [look for look in looks if not look.holds]
     if off:
         error = max(look.error for look in off)
-        words = f"off at {len(off)} of {len(looks)} sums{where} (by {error:.0e} of them)"
+        words = f"off at {len(off)} of {len(looks)} sums that were looked at (by {error:.0e})"
         return [_row("clipping", words)]
+    sums = f"{len(looks)} sums in " if len(looks) != steps else ""
+    where = f"{sums}{steps} of {seen.steps} steps"
     most = max(look.largest for look in looks)
-    words = f"exact at {len(looks)} sums{where}; an example adds at most {most:.3g} C"
+    words = f"exact at {where}; an example adds at most {most:.3g} C"
     return [_row("clipping", words)]
 
 

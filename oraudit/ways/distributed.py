@@ -320,9 +320,6 @@ class DistributedAudit(OpacusAudit):
             return
         super()._before_step(*args)
 
-    def _close(self, used: list[Any] | None) -> None:
-        super()._close(None if used is None else [None if g is None else shard(g) for g in used])
-
     def _is_due(self) -> bool:
         return self._beside is not None and due(self.meeting.steps + 1)
 

@@ -20,7 +20,7 @@ __all__ = ["AFTER", "BEFORE", "HEARD", "LOOK", "apart_clips", "around", "cut", "
 HEARD = 32
 
 #: What is noted of a step once its gradient is used: others hear of it in the next step.
-AFTER = ("factor", "off", "kept", "rest")
+AFTER = ("factor", "off", "kept", "rest", "felt", "noisiness", "clean", "numbers")
 
 #: What is noted before that.
 BEFORE = tuple(name for name in NAMES if name not in AFTER)

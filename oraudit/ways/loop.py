@@ -135,7 +135,8 @@ class Audit:
         if inputs is not None and size:
             record.batches.add_inputs(rows(inputs))
         if weights is not None:
-            self._moves.note(record.step, arrays("weights", weights, self._shapes), released)
+            now = arrays("weights", weights, self._shapes)
+            self._moves.note(record.step, now, released, sums)
         if buffers is not None:
             named = branches(buffers)
             self._buffers.note(record.step, list(named), leaves(list(named.values())))
@@ -181,7 +182,7 @@ class Audit:
         events += [Event("buffer-changed", step, name) for name, step in self._buffers.changes()]
         around = seen.around
         if around is not None:
-            around = replace(around, rate=np.abs(moved.factors))
+            around = replace(around, rate=np.abs(moved.factors), **_felt(seen.steps, moved))
         return replace(seen, events=(*seen.events, *events), around=around)
 
     def _unlooked(self, moved: Moved) -> list[str]:
@@ -231,6 +232,16 @@ class Audit:
         self._moves.load(state["moves"])
         self._buffers.load(state["buffers"])
         self._given = dict(state["given"])
+
+
+def _felt(steps: int, moved: Moved) -> dict[str, np.ndarray]:
+    """How much of the noise is in the moves of the weights, as columns over the steps."""
+    names = ("felt", "noisiness", "clean", "numbers")
+    columns = {name: np.full(steps, np.nan) for name in names}
+    for step, numbers in moved.felt.items():
+        for name in names:
+            columns[name][step - 1] = numbers[name]
+    return columns
 
 
 # ------------------------------------------------------------------------------ what is allowed

@@ -6,12 +6,13 @@ others are multiples. The sums are compared on a sample of the numbers, where th
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oraudit.records.around import move_numbers
 from oraudit.records.arrays import namespace
 
 __all__ = ["Buffers", "Moved", "Moves"]
@@ -39,11 +40,14 @@ class Moved:
         The steps before or in which they moved by something else, where other moves are multiples.
     unlike
         Why moves tell nothing, if they do not; else "".
+    felt
+        For some steps, what :func:`~oraudit.records.around.move_numbers` keeps.
     """
 
     factors: NDArray[np.float64]
     outside: tuple[int, ...] = ()
     unlike: str = ""
+    felt: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
 
 class Moves:
@@ -55,21 +59,42 @@ class Moves:
         self._last: tuple[int, Any, Any] | None = None
         self._steps: list[int] = []
         self._rows: list[Any] = []
+        self._clean: tuple[int, Any] | None = None
+        self._felt: list[tuple[int, dict[str, Any], dict[str, Any]]] = []
 
-    def note(self, step: int, weights: Sequence[Any], noisy: Sequence[Any]) -> None:
+    def note(
+        self, step: int, weights: Sequence[Any], noisy: Sequence[Any], clipped: Sequence[Any]
+    ) -> None:
         """Note the weights of a step, either always before they are moved or always after it."""
         if not self._places:
             room = max(COMPARED // len(weights), 1)
             self._places = [slice(0, None, max(-(-_size(w) // room), 1)) for w in weights]
             self._precision = float(namespace(weights[0]).finfo(weights[0].dtype).eps)
         now = self._sample(weights)
-        push = self._sample(noisy)
-        push = push.astype(now.dtype) if namespace(now) is np else push.to(now)
+        push = self._sample_like(noisy, now)
         if self._last is not None and self._last[0] == step - 1:
             _, before, earlier_push = self._last
             self._rows.append(_products(now, now - before, push, earlier_push))
             self._steps.append(step)
+            if due(step):
+                self._compare(step, now - before, push, earlier_push, clipped)
+        self._clean = (step, self._sample_like(clipped, now)) if due(step + 1) else None
         self._last = step, now, push
+
+    def _compare(
+        self, step: int, move: Any, push: Any, earlier_push: Any, clipped: Sequence[Any]
+    ) -> None:
+        """Hold a move against the noise of its own step and of the one before."""
+        if self._clean is None or self._clean[0] != step - 1:
+            return
+        earlier = self._clean[1]
+        clean = self._sample_like(clipped, move)
+        own = move_numbers(move, clean, push - clean)
+        self._felt.append((step, own, move_numbers(move, earlier, earlier_push - earlier)))
+
+    def _sample_like(self, tensors: Sequence[Any], other: Any) -> Any:
+        sample = self._sample(tensors)
+        return sample.astype(other.dtype) if namespace(other) is np else sample.to(other)
 
     def _sample(self, tensors: Sequence[Any]) -> Any:
         parts = [each.reshape(-1)[where] for each, where in zip(tensors, self._places, strict=True)]
@@ -77,6 +102,26 @@ class Moves:
 
     def finished(self, steps: int) -> Moved:
         """What the moves of so many steps were."""
+        return replace(self._moved(steps), felt=self._felt_noise())
+
+    def _felt_noise(self) -> dict[int, dict[str, float]]:
+        """How much of the noise is in the moves, by step: of the step that explains more."""
+        own = {step: now for step, now, _ in self._felt_here()}
+        before = {step - 1: last for step, _, last in self._felt_here()}
+
+        def explained(felt: Mapping[int, Mapping[str, float]]) -> float:
+            """Moves follow the noise, or the sum, of the step that they belong to."""
+            return sum(abs(each["felt"]) + 1 - each["clean"] for each in felt.values())
+
+        return own if explained(own) >= explained(before) else before
+
+    def _felt_here(self) -> list[tuple[int, dict[str, float], dict[str, float]]]:
+        def here(numbers: Mapping[str, Any]) -> dict[str, float]:
+            return {name: float(number) for name, number in numbers.items()}
+
+        return [(step, here(now), here(last)) for step, now, last in self._felt]
+
+    def _moved(self, steps: int) -> Moved:
         factors = np.full(steps, np.nan)
         if not self._rows:
             return Moved(factors, unlike="fewer than two steps had them")
@@ -102,13 +147,21 @@ class Moves:
     def state(self) -> dict[str, Any]:
         """All that is kept, but for the weights themselves."""
         rows = [_here(row) for row in self._rows]
-        return {"steps": list(self._steps), "rows": rows, "precision": self._precision}
+        steps = list(self._steps)
+        felt = self._felt_here()
+        return {"steps": steps, "rows": rows, "precision": self._precision, "felt": felt}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from what :meth:`state` has returned."""
         self._steps = list(state["steps"])
         self._rows = list(state["rows"])
         self._precision = state["precision"]
+        self._felt = list(state["felt"])
+
+
+def due(step: int) -> bool:
+    """Whether to hold a move against the noise: in the first steps, then in each 20th."""
+    return step <= 10 or step % 20 == 0
 
 
 def _products(now: Any, move: Any, push: Any, earlier_push: Any) -> Any:

@@ -26,6 +26,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils import _pytree as pytree
 
 from oraudit.records import Batches, Earlier, Event, Look, Record, Seen, Told
+from oraudit.records.around import move_numbers
 from oraudit.records.clipping import (
     example_norms,
     is_looked_at,
@@ -36,7 +37,7 @@ from oraudit.records.clipping import (
 from oraudit.report import NotAsTold, Result, alarms, judge
 from oraudit.ways.accountant import Account, accountant_of
 from oraudit.ways.beside import Beside, NotMade, due
-from oraudit.ways.fingerprints import Watched, changed, local, prints
+from oraudit.ways.fingerprints import Watched, changed, local, prints, shard
 from oraudit.ways.generators import seed_of
 from oraudit.ways.inputs import are_examples
 
@@ -172,6 +173,8 @@ class OpacusAudit:
         self._resumed = 0
         self._seed: int | None = None
         self._noisy: _Noisy | None = None
+        self._given: list[Any] = []
+        self._weights: torch.Tensor | None = None
         self._first: torch.Tensor | None = None
         self._after: torch.Tensor | None = None
         self._next: torch.Tensor | None = None
@@ -362,7 +365,9 @@ class OpacusAudit:
                 self._parts = 0
             return
         self._stepped += 1
-        self._close([p.grad for p in self._params])
+        self._given = [p.grad for p in self._params]
+        if due(self._record.step):
+            self._weights = _sample(self._params, self._noisy.places)
 
     @_harmless
     def _after_step(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
@@ -371,6 +376,10 @@ class OpacusAudit:
             return
         self._after = prints(self._params)
         self._stand_outermost()
+        if self._noisy is not None:
+            # Now, as other hooks may come after the audit's; an optimizer may have cleared them.
+            pairs = zip(self._params, self._given, strict=True)
+            self._close([given if p.grad is None else p.grad for p, given in pairs])
         if self._record.step <= 5 or self._record.step % SURVEY_EVERY == 0:
             self._survey()
 
@@ -393,6 +402,11 @@ class OpacusAudit:
             around.note(size=self._record.batches.size)
         if used is not None and all(each is not None for each in used):
             around.note(**_compared(_sample(used, noisy.places), noisy.clipped, noisy.noise))
+        if used is not None and self._weights is not None:
+            move = _sample(self._params, noisy.places) - self._weights
+            around.note(**move_numbers(move, noisy.clipped, noisy.noise))
+        self._weights = None
+        self._given = []
         self._parts = 0
         self._record.close_step(Told(noisy.clip, sigma, rate))
 
@@ -696,7 +710,8 @@ class OpacusAudit:
         if self._earlier is None:
             unlooked.append("other trainings of this process")
         elif others := sum(self._spends_apart(each) for each in self._earlier):
-            unlooked.append(f"what this training and {others} others on its data spend together")
+            also = "another" if others == 1 else f"{others} others"
+            unlooked.append(f"what this training and {also} on its data spend together")
         if self._inner is None:
             unlooked.append("buffers and weights of no private optimizer (no model was given)")
         if self._record.told and not self._made:
@@ -796,9 +811,9 @@ def _rows(grad_sample: Any) -> int:
 
 def _sample(tensors: Sequence[torch.Tensor], places: Sequence[slice]) -> torch.Tensor:
     """Some numbers of each tensor, all in one."""
-    first = tensors[0]
+    first = shard(tensors[0])
     parts = [
-        each.detach().reshape(-1)[some].to(first)
+        shard(each.detach()).reshape(-1)[some].to(first)
         for each, some in zip(tensors, places, strict=True)
     ]
     return torch.cat(parts).float()

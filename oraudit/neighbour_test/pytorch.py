@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from oraudit.neighbours.compare import NeighbourResult, Outcome, Release, compare
-from oraudit.neighbours.random_numbers import FixedRandomNumbers
+from oraudit.neighbour_test.compare import NeighbourResult, Outcome, Release, compare
+from oraudit.neighbour_test.random_numbers import FixedRandomNumbers
 
 __all__ = ["neighbours"]
 

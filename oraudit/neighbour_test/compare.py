@@ -168,8 +168,16 @@ def compare(
     for how, factor in ALTERED.items():
         altered = trial.run(everyone, factor=factor)
         _moved(altered, without, f"one example {how}", 0, unit, trial, worst, found)
-    if not _finite(trial.run(everyone, factor=math.nan)):
-        notes.append("one example of NaN makes the whole release NaN")
+    try:
+        spoiled = trial.run(everyone, factor=math.nan)
+    except (RuntimeError, ValueError) as error:
+        notes.append(f"one example of NaN ends the step in an error: {error}")
+    else:
+        if not _finite(spoiled):
+            notes.append("one example of NaN makes the whole release NaN")
+    if not found and worst.move == 0:
+        text = "no example moves what is released: the step does nothing with this batch"
+        found["still"] = Finding("still", text, "side unknown", allowed_by="nothing")
     findings = tuple(found.values())
     return NeighbourResult(
         status=verdict(findings, steps_seen=1),
@@ -210,10 +218,8 @@ def _moved(
             worst.how = how
         before = found.get("sensitivity")
         if move > 1 + ROUNDING and (before is None or move > (before.number or 0)):
-            text = (
-                f"{how}: what is released moves by {move:.4g} C (example {example}, most in tensor "
-                f"{worst.tensor})"
-            )
+            most = f", most in tensor {worst.tensor}" if worst.tensor else ""
+            text = f"{how}: what is released moves by {move:.4g} C (example {example}{most})"
             found["sensitivity"] = Finding(
                 "sensitivity", text, "less private", number=move, limit=1.0
             )

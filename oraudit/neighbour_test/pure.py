@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oraudit.neighbours.compare import NeighbourResult, Outcome, Release, compare
-from oraudit.records.arrays import leaves
+from oraudit.neighbour_test.compare import NeighbourResult, Outcome, Release, compare
+from oraudit.records.arrays import leaves, namespace
 
 __all__ = ["neighbours_of"]
 
@@ -40,7 +40,8 @@ def neighbours_of(
     step
         ``step(state, batch)`` returns what is released, before the noise, and the new state; and
         ``step(state, batch, released)`` does the same with this release in place of its own. Random
-        numbers of the step must be the same each time, and of each example its own.
+        numbers of the step must be the same each time, and of each example its own. Arrays are
+        handed to it in the kind and precision in which it gave them.
     state
         Whatever the step needs and changes: arrays, alone or in lists and dictionaries.
     batch
@@ -70,28 +71,57 @@ class _PureTrial:
         factor: float | None = None,
         instead: Sequence[Release] | None = None,
     ) -> Outcome:
-        batch = _mapped(self._batch, lambda array: _altered(np.asarray(array)[keep], factor))
+        batch = _mapped(self._batch, lambda array: _altered(_chosen(array, keep), factor))
         state = copy.deepcopy(self._state)
         if instead is None:
             released, state = self._step(state, batch)
             self._form = released
         else:
             released, state = self._step(state, batch, _in_form(self._form, instead[0]))
-        arrays = [np.asarray(each, dtype=float) for each in leaves(released)]
-        self.names = [str(place) for place in range(len(arrays))]
-        left = {f"state {place}": np.asarray(each) for place, each in enumerate(leaves(state))}
-        return Outcome([arrays], left)
+        arrays = [_numbers(each) for each in leaves(released)]
+        self.names = _places(released)
+        left = zip(_places(state), leaves(state), strict=True)
+        return Outcome([arrays], {f"state{name}": _numbers(each) for name, each in left})
 
     def explained(self, name: str) -> str:
         return ""
 
 
-def _altered(array: NDArray[Any], factor: float | None) -> NDArray[Any]:
-    if factor is None or array.dtype.kind != "f":
+def _chosen(array: Any, keep: NDArray[np.int64]) -> Any:
+    """Some of the examples, in an array of the step's own kind."""
+    return array[keep] if hasattr(array, "dtype") else np.asarray(array)[keep]
+
+
+def _altered(array: Any, factor: float | None) -> Any:
+    """The array with its first example times the factor, if its numbers are real ones."""
+    if factor is None or _numbers(array[:0]).dtype.kind != "f":
         return array
-    array = array.copy()
-    array[0] = array[0] * factor
-    return array
+    factors = np.ones((len(array), *[1] * (array.ndim - 1)))
+    factors[0] = factor
+    return array * _like(factors, array)
+
+
+def _numbers(array: Any) -> NDArray[Any]:
+    """An array of NumPy, with double precision where numbers are real ones."""
+    if namespace(array) is not np:
+        array = array.cpu()
+        array = (array.double() if array.is_floating_point() else array).numpy()
+    real = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+    return np.asarray(array, dtype=float) if real else np.asarray(array)
+
+
+def _like(numbers: NDArray[np.float64], array: Any) -> Any:
+    """Numbers as an array of the same kind and precision as another one."""
+    if namespace(array) is not np:
+        return array.new_tensor(numbers)
+    if not hasattr(array, "dtype"):
+        return numbers
+    made = np.asarray(numbers, dtype=array.dtype)
+    if type(array).__module__.partition(".")[0] in ("jax", "jaxlib"):
+        import jax
+
+        return jax.numpy.asarray(made)
+    return made
 
 
 def _mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
@@ -104,7 +134,7 @@ def _mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
 
 def _in_form(form: Any, arrays: Release) -> Any:
     """The arrays of a release in the nested structure that the step returns them in."""
-    rest = iter(arrays)
+    rest = iter(array for array in arrays if array is not None)
 
     def filled(tree: Any) -> Any:
         if isinstance(tree, Mapping):
@@ -112,6 +142,19 @@ def _in_form(form: Any, arrays: Release) -> Any:
             return {key: found[key] for key in tree}
         if isinstance(tree, list | tuple):
             return type(tree)(filled(value) for value in tree)
-        return next(rest)
+        return _like(next(rest), tree)
 
     return filled(form)
+
+
+def _places(tree: Any, before: str = "") -> list[str]:
+    """The place of each array in a nested structure, as one writes it: ["mean"][0]."""
+    if isinstance(tree, Mapping):
+        return [each for key in sorted(tree) for each in _places(tree[key], f"{before}[{key!r}]")]
+    if isinstance(tree, list | tuple):
+        return [
+            each
+            for place, branch in enumerate(tree)
+            for each in _places(branch, f"{before}[{place}]")
+        ]
+    return [before]
