@@ -309,12 +309,10 @@ class OpacusAudit:
 
     @_harmless
     def _before_noise(self) -> Any:
+        self._close_unused()
         if not self._parts:
             name = "accumulate" if self._ghost else "clip_and_accumulate"
             self._record.see("replaced", name)
-        if self._noisy is not None:
-            # The step before was told to the accountant, and no optimizer used it.
-            self._close(None)
         self._see_seed()
         self._see_clips()
         if self._first is None:
@@ -437,7 +435,13 @@ class OpacusAudit:
     def _learning_rate(self) -> float:
         return float(self._optimizer.param_groups[0].get("lr", np.nan))
 
+    def _close_unused(self) -> None:
+        """Close a step that the accountant was told and no optimizer used: a new batch begins."""
+        if self._noisy is not None:
+            self._close(None)
+
     def _note_batch(self, size: int) -> None:
+        self._close_unused()
         self._parts += 1
         if not self._fills_empty():
             self._record.batches.add(size)
@@ -591,6 +595,7 @@ class OpacusAudit:
         leaves = pytree.tree_leaves((args, kwargs))
         inputs = next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor)), None)
         axis = 0 if getattr(self._model, "batch_first", True) else 1
+        self._close_unused()
         if inputs is not None and inputs.ndim > axis:
             self._record.batches.add_inputs(inputs.movedim(axis, 0))
         if self._is_due():
