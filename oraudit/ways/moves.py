@@ -16,9 +16,6 @@ from oraudit.records.arrays import namespace
 
 __all__ = ["Buffers", "Moved", "Moves"]
 
-#: Numbers of all weights that are compared.
-COMPARED = 1024
-
 #: A smaller part of a move that is no multiple of the noisy sum is rounding, beside that of the
 #: weights themselves.
 ROUNDING = 1e-4
@@ -50,30 +47,26 @@ class Moves:
     """Compares the move of the weights in each step with the noisy sums of it and of the last."""
 
     def __init__(self) -> None:
-        self._places: list[slice] = []
         self._precision = 0.0
         self._last: tuple[int, Any, Any] | None = None
         self._steps: list[int] = []
         self._rows: list[Any] = []
 
-    def note(self, step: int, weights: Sequence[Any], noisy: Sequence[Any]) -> None:
-        """Note the weights of a step, either always before they are moved or always after it."""
-        if not self._places:
-            room = max(COMPARED // len(weights), 1)
-            self._places = [slice(0, None, max(-(-_size(w) // room), 1)) for w in weights]
-            self._precision = float(namespace(weights[0]).finfo(weights[0].dtype).eps)
-        now = self._sample(weights)
-        push = self._sample(noisy)
-        push = push.astype(now.dtype) if namespace(now) is np else push.to(now)
+    def note(self, step: int, weights: Any, clipped: Any, noise: Any, precision: float) -> None:
+        """Note the weights of a step, either always before they are moved or always after it.
+
+        Of weights, clipped sum and noise it is given samples, of the same places; ``precision`` is
+        that of the weights.
+        """
+        xp = namespace(weights)
+        self._precision = precision
+        push = clipped + noise
+        push = push.astype(weights.dtype) if xp is np else push.to(weights)
         if self._last is not None and self._last[0] == step - 1:
             _, before, earlier_push = self._last
-            self._rows.append(_products(now, now - before, push, earlier_push))
+            self._rows.append(_products(weights, weights - before, push, earlier_push))
             self._steps.append(step)
-        self._last = step, now, push
-
-    def _sample(self, tensors: Sequence[Any]) -> Any:
-        parts = [each.reshape(-1)[where] for each, where in zip(tensors, self._places, strict=True)]
-        return namespace(parts[0]).concatenate(parts)
+        self._last = step, weights, push
 
     def finished(self, steps: int) -> Moved:
         """What the moves of so many steps were."""
@@ -186,10 +179,6 @@ def _print(array: Any) -> list[Any]:
     flat = array.reshape(-1)
     precise = flat.astype(float) if namespace(flat) is np else flat.double()
     return [precise.sum(), (precise * precise).sum()]
-
-
-def _size(array: Any) -> int:
-    return int(np.prod(array.shape))
 
 
 def _here(row: Any) -> NDArray[Any]:
