@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oraudit.neighbours.compare import NeighbourResult, Outcome, Release, compare
+from oraudit.neighbours.compare import NeighbourResult, Outcome, Release, Variant, compare
 from oraudit.records.arrays import leaves
 
 __all__ = ["neighbours_of"]
@@ -63,20 +63,16 @@ class _PureTrial:
         self._batch = batch
         self.names: Sequence[str] = ()
 
-    def run(
-        self,
-        keep: NDArray[np.int64],
-        *,
-        factor: float | None = None,
-        instead: Sequence[Release] | None = None,
-    ) -> Outcome:
-        batch = _mapped(self._batch, lambda array: _altered(np.asarray(array)[keep], factor))
+    def run(self, variant: Variant) -> Outcome:
+        batch = _mapped(
+            self._batch, lambda array: _altered(np.asarray(array)[variant.keep], variant.factor)
+        )
         state = copy.deepcopy(self._state)
-        if instead is None:
+        if variant.instead is None:
             released, state = self._step(state, batch)
             self._form = released
         else:
-            released, state = self._step(state, batch, _in_form(self._form, instead[0]))
+            released, state = self._step(state, batch, _in_form(self._form, variant.instead[0]))
         arrays = [np.asarray(each, dtype=float) for each in leaves(released)]
         self.names = [str(place) for place in range(len(arrays))]
         left = {f"state {place}": np.asarray(each) for place, each in enumerate(leaves(state))}
