@@ -1,6 +1,7 @@
 """Audits of trainings with Opacus: honest ones pass, broken ones fail with the cause in front."""
 
 import gc
+import pickle
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -119,6 +120,17 @@ HONEST = {
     "adaptive": ADAPTIVE,
     "ghost": {"grad_sample_mode": "ghost"},
 }
+
+
+@pytest.mark.parametrize("private", [{}, {"grad_sample_mode": "ghost"}], ids=["flat", "ghost"])
+def test_ten_kilobytes_are_kept_of_steps(private):
+    """All that is kept of batches of 40 and a network with few weights, not of the noise alone."""
+    training = Training(net=network(torch.nn.Linear(12, 200), torch.nn.Linear(200, 12)), **private)
+    sizes = []
+    for _ in range(2):
+        training.run(30)
+        sizes.append(len(pickle.dumps(training.audit.state_dict())))
+    assert 5_000 < (sizes[1] - sizes[0]) / 30 <= 10_000
 
 
 @pytest.mark.parametrize("private", HONEST.values(), ids=HONEST)
