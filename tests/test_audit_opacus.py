@@ -124,8 +124,9 @@ HONEST = {
 
 @pytest.mark.parametrize("private", [{}, {"grad_sample_mode": "ghost"}], ids=["flat", "ghost"])
 def test_ten_kilobytes_are_kept_of_steps(private):
-    """All that is kept of batches of 40 and a network with few weights, not of the noise alone."""
-    training = Training(net=network(torch.nn.Linear(12, 200), torch.nn.Linear(200, 12)), **private)
+    """All that is kept, with batches of 40, and not of the noise alone."""
+    between = [torch.nn.Linear(12, 400), torch.nn.Linear(400, 400), torch.nn.Linear(400, 12)]
+    training = Training(net=network(*between), **private)
     sizes = []
     for _ in range(2):
         training.run(30)
