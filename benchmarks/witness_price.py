@@ -5,18 +5,24 @@ It needs PyTorch, NumPy and SciPy, and Opacus for half of its rows, and this rep
 and by a loop of one's own. Of each training there are three: a plain one, the same again, and one
 with an audit. They take turns, step by step, in an order that changes, and draw the same batches,
 so that whatever else the machine does falls on all of them. A step is all of it: loading a batch,
-gradients, clipping, noise, and what the audit does. The table is printed as CSV.
+gradients, clipping, noise, and what the audit does. The table is printed as CSV, and written into
+``book/data/witness-price.csv`` with ``--out book/data``, where rows of other machines stay.
 
-An audit looks at clipping in some steps only, so beside the median is the ratio of means.
+Ratios are medians over steps, beside that of a plain training to another plain one, which tells how
+far to trust them. An audit looks at clipping in some steps only, so beside it is the ratio of
+means. On a GPU memory is measured, too: how much more is used at the most, in copies of the
+gradient, and what is kept of each step.
 """
 
 import argparse
 import csv
+import gc
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -172,13 +178,18 @@ def with_a_loop(network: Network, data: Any, device: str, audited: bool) -> Iter
 # -------------------------------------------------------------------------------------- measurement
 
 
+def inputs_and_labels(network: Network) -> TensorDataset:
+    """Random examples for a network."""
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(network.examples, *network.inputs, generator=generator)
+    return TensorDataset(inputs, torch.randint(10, (network.examples,), generator=generator))
+
+
 def measured(
     way: Callable[..., Iterator[None]], network: Network, device: str, warm: int, steps: int
 ) -> np.ndarray:
     """The seconds of each step of each training."""
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(network.examples, *network.inputs, generator=generator)
-    data = TensorDataset(inputs, torch.randint(10, (network.examples,), generator=generator))
+    data = inputs_and_labels(network)
     # On one thread, the time of the processor: what else runs on it does not count.
     clock = perf_counter if device == "cuda" else process_time
     trainings = [way(network, data, device, arm == "audit") for arm in ARMS]
@@ -194,64 +205,108 @@ def measured(
     return seconds[warm:]
 
 
+def memory(
+    way: Callable[..., Iterator[None]], network: Network, steps: int = 60
+) -> tuple[float, float]:
+    """The memory of the GPU that an audit takes: at most, in gradients, and kept, in kB a step."""
+    data = inputs_and_labels(network)
+    most = []
+    kept = []
+    for audited in (False, True):
+        training = way(network, data, "cuda", audited)
+        for _ in range(32):
+            next(training)
+        begun = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        for _ in range(steps):
+            next(training)
+        most.append(torch.cuda.max_memory_allocated())
+        kept.append((torch.cuda.memory_allocated() - begun) / steps)
+        del training
+        gc.collect()
+    gradient = 4 * sum(weight.numel() for weight in network.make().parameters())
+    return (most[1] - most[0]) / gradient, (kept[1] - kept[0]) / 1000
+
+
 def table(kind: str, device: str, warm: int, steps: int) -> Iterator[dict[str, Any]]:
-    """A row for each training: the median of its steps, and the ratio to the plain one's."""
+    """A row for each training."""
     ways = {"opacus": with_opacus, "loop": with_a_loop}
     if opacus is None:
         del ways["opacus"]
     for way, training in ways.items():
         for network in NETWORKS[kind]:
-            weights = sum(weight.numel() for weight in network.make().parameters())
-            seconds = measured(training, network, device, warm, steps)
-            for arm, column in zip(ARMS, seconds.T, strict=True):
-                ratios = column / seconds[:, 0]
-                median = float(np.median(ratios))
-                # The standard error of a median, by the median distance from it.
-                error = 1.253 * 1.4826 * np.median(np.abs(ratios - median)) / len(ratios) ** 0.5
-                yield {
-                    "machine": machine(device),
-                    "way": way,
-                    "weights": weights,
-                    "batch": round(network.rate * network.examples),
-                    "training": arm,
-                    "median ms": f"{1e3 * np.median(column):.4g}",
-                    "ratio": f"{median:.3f}",
-                    "error": f"{error:.3f}",
-                    "ratio of means": f"{column.mean() / seconds[:, 0].mean():.3f}",
-                    "aim": f"{network.aim:.2f}" if arm == "audit" else "",
-                }
+            plain, again, audit = measured(training, network, device, warm, steps).T
+            most, kept = memory(training, network) if device == "cuda" else (None, None)
+            yield {
+                "machine": machine(device),
+                "way": way,
+                "weights": sum(weight.numel() for weight in network.make().parameters()),
+                "batch": round(network.rate * network.examples),
+                "steps": steps,
+                "plain ms": f"{1e3 * np.median(plain):.3g}",
+                **ratio("plain again", again, plain),
+                **ratio("audit", audit, plain),
+                "audit, of means": f"{audit.mean() / plain.mean():.3f}",
+                "aim": f"{network.aim:.2f}",
+                "gradients at most": "" if most is None else f"{most:.2f}",
+                "kB a step": "" if kept is None else f"{kept:.1f}",
+            }
+
+
+def ratio(name: str, seconds: np.ndarray, plain: np.ndarray) -> dict[str, str]:
+    """The median of the ratios of steps, and its standard error."""
+    ratios = seconds / plain
+    median = float(np.median(ratios))
+    # By the median distance from it, as if normal.
+    error = 1.253 * 1.4826 * np.median(np.abs(ratios - median)) / len(ratios) ** 0.5
+    return {name: f"{median:.3f}", f"{name} se": f"{error:.3f}"}
 
 
 def machine(device: str) -> str:
-    """The name of the GPU, or how many threads compute."""
+    """The name of the GPU, or that there is none: then one thread computes."""
     if device == "cuda":
-        return str(torch.cuda.get_device_name())
-    return f"CPU {torch.get_num_threads()} thread(s)"
+        return str(torch.cuda.get_device_name()).removeprefix("NVIDIA ")
+    return "one CPU thread"
 
 
-def write(rows: Iterator[dict[str, Any]], file: TextIO) -> None:
-    writer = None
+def write(rows: Iterator[dict[str, Any]], out: Path | None) -> None:
+    """Print rows as they come, and write them beside those of other machines."""
+    here = []
     for row in rows:
-        if writer is None:
-            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+        writer = csv.DictWriter(sys.stdout, list(row), lineterminator="\n")
+        if not here:
             writer.writeheader()
         writer.writerow(row)
-        file.flush()
+        sys.stdout.flush()
+        here.append(row)
+    if out is None:
+        return
+    path = out / "witness-price.csv"
+    others = []
+    if path.exists():
+        with path.open(encoding="utf-8", newline="") as file:
+            others = [row for row in csv.DictReader(file) if row["machine"] != here[0]["machine"]]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(here[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(others + here, key=lambda row: row["machine"], reverse=True))
 
 
 def main(words: list[str] | None = None) -> None:
-    """Print the table."""
+    """Print the table, and write it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="only to see that it runs")
     parser.add_argument("--cpu", action="store_true", help="not on the GPU, and on one thread")
     parser.add_argument("--steps", type=int, default=100, help="steps of each training")
+    parser.add_argument("--out", type=Path, help="a folder, for witness-price.csv")
     chosen = parser.parse_args(words)
     warnings.simplefilter("ignore")  # of Opacus and PyTorch, about hooks and seeds
     device = "cuda" if torch.cuda.is_available() and not chosen.cpu else "cpu"
     if device == "cpu":
         torch.set_num_threads(1)
     kind = "small" if chosen.small else device
-    write(table(kind, device, warm=2 if chosen.small else 10, steps=chosen.steps), sys.stdout)
+    warm = 2 if chosen.small else 10
+    write(table(kind, device, warm=warm, steps=chosen.steps), chosen.out)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from witness.numpy_loop import (
     BATCHES,
     CLIPPING,
@@ -26,6 +27,8 @@ from witness.numpy_loop import (
 import oraudit
 from oraudit import checks
 from oraudit.checks import levels
+from oraudit.checks.levels import SHARE
+from oraudit.checks.noise_over_steps import strongest
 from oraudit.findings import Finding, verdict
 from oraudit.records import Event, Look, Seen, Told
 from oraudit.records.batches import Batches
@@ -253,3 +256,29 @@ def test_report_of_nothing_says_so():
 
 def test_one_seed_gives_the_same_report():
     assert LateDrop(3).run().text == LateDrop(3).run().text
+
+
+# ------------------------------------------------------------------------------------ over steps
+
+
+def test_steps_in_a_row_have_an_exact_law():
+    """Of few numbers, half of them in common to the two pairings of a lag."""
+    rng = np.random.default_rng(4)
+    p = [strongest(rng.normal(size=(20, 2)))[2] for _ in range(1000)]
+    assert sum(each < 0.05 for each in p) <= stats.binom.isf(1e-3, 1000, 0.05)
+    assert sum(each < 0.5 for each in p) > 100
+
+
+@pytest.mark.parametrize("lag", [1, 3, 8])
+def test_noise_that_takes_back_earlier_noise_is_seen(lag):
+    """Neither two steps alone nor the size of the noise shows it."""
+    fresh = np.random.default_rng(5).normal(size=(200, 4))
+    noise = (fresh - np.roll(fresh, lag, axis=0))[lag:] / np.sqrt(2)
+    correlation, found, p = strongest(noise)
+    assert (found, p < SHARE) == (lag, True)
+    assert correlation == pytest.approx(-0.5, abs=0.1)
+
+
+def test_too_few_steps_tell_nothing():
+    assert strongest(np.ones((1, 5))) is None
+    assert strongest(np.zeros((9, 5))) is None

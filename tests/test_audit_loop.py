@@ -363,14 +363,12 @@ def test_callback_inside_jit():
 
 @pytest.mark.torch
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("device", ["cpu", "small", "large"])
-def test_fast_noise_numbers_are_the_plain_ones(dtype, device, monkeypatch):
+@pytest.mark.parametrize("way", ["in blocks", "at once"])
+def test_fast_noise_numbers_are_the_plain_ones(dtype, way, monkeypatch):
     torch = pytest.importorskip("torch")
     from oraudit.records import torch_noise
 
-    if device != "cpu":  # as on a GPU
-        monkeypatch.setattr(torch_noise, "_in_blocks", torch_noise._together)
-        monkeypatch.setattr(torch_noise, "SMALL", 10**6 if device == "small" else 0)
+    monkeypatch.setattr(torch_noise, "SMALL", 0 if way == "in blocks" else 10**6)
     generator = torch.Generator().manual_seed(1)
     shapes = ((3,), (70_000, 2), (40, 50), (1,))
     kind = getattr(torch, dtype)
@@ -381,10 +379,10 @@ def test_fast_noise_numbers_are_the_plain_ones(dtype, device, monkeypatch):
     record = NoiseRecord()
     record.add(clipped, noisy, 3.0)
     assert all(torch.equal(old, new) for old, new in zip(before, (*clipped, *noisy), strict=True))
-    wanted = step_numbers(
+    record.finished()
+    wanted, beneath, _ = step_numbers(
         [each.double().numpy() for each in clipped],
         [each.double().numpy() for each in noisy],
-        3.0,
         record._places,
         record._head,
     )
@@ -397,18 +395,25 @@ def test_fast_noise_numbers_are_the_plain_ones(dtype, device, monkeypatch):
     for ours, plain in (squares, sums, largest, sample, heads):
         np.testing.assert_allclose(ours, plain, rtol=2e-5, atol=1e-6)
     precisions = torch.finfo(kind).eps, np.finfo(float).eps
+    np.testing.assert_allclose(record.last()[0].double().numpy(), beneath, rtol=1e-6)
+    under_and_over = record.sampled(noisy).double().numpy()
+    np.testing.assert_allclose(under_and_over, beneath + sample[1], rtol=2e-5, atol=1e-6)
     assert rounding[0] / precisions[0] == pytest.approx(rounding[1] / precisions[1], rel=1e-5)
 
 
 @pytest.mark.torch
-def test_ten_kilobytes_are_kept_a_step():
+@pytest.mark.parametrize("size", [20, 6000])
+def test_ten_kilobytes_are_kept_a_step(size):
     torch = pytest.importorskip("torch")
     record = NoiseRecord()
-    tensors = [torch.randn(300, 200) for _ in range(100)]
-    record.add(tensors, [each + 1 for each in tensors], 1.0)
-    storages = {each.untyped_storage().data_ptr(): each for each in record._kept[0]}
-    assert sum(each.untyped_storage().nbytes() for each in storages.values()) <= 10_000
-    assert not any(each.requires_grad for each in record._kept[0])
+    tensors = [torch.randn(10, size, requires_grad=True) for _ in range(100)]
+    for _ in range(32):
+        record.add(tensors, [each + 1 for each in tensors], 1.0)
+    assert not record._measured
+    kept = [each for step in record._kept for each in step]
+    storages = {each.untyped_storage().data_ptr(): each for each in kept}
+    assert sum(each.untyped_storage().nbytes() for each in storages.values()) <= 32 * 10_000
+    assert not any(each.requires_grad for each in kept)
 
 
 @pytest.mark.torch
@@ -418,18 +423,25 @@ def test_sums_of_many_numbers_are_precise():
     noise = torch.randn(3_000_000, generator=torch.Generator().manual_seed(2))
     record = NoiseRecord()
     record.add([torch.zeros_like(noise)], [noise], 1.0)
-    squares = float(record._kept[0][0][0])
+    squares = record.finished().squares[0, 0]
     assert squares == pytest.approx(float((noise.double() ** 2).sum()), rel=1e-6)
 
 
 @pytest.mark.torch
-def test_price_table_has_a_row_each(capsys):
+def test_price_table_keeps_other_machines(tmp_path, capsys):
     price = pytest.importorskip("benchmarks.witness_price", exc_type=ImportError)
-    price.main(["--small", "--cpu", "--steps", "3"])
-    head, *rows = capsys.readouterr().out.splitlines()
+    words = ["--small", "--cpu", "--steps", "3", "--out", str(tmp_path)]
+    price.main(words)
+    path = tmp_path / "witness-price.csv"
+    assert path.read_text() == capsys.readouterr().out
+    head, *rows = path.read_text().splitlines()
     assert head.startswith("machine,way,weights")
-    assert [row.split(",")[4] for row in rows] == list(price.ARMS) * (len(rows) // 3)
     assert {row.split(",")[1] for row in rows} >= {"loop"}
+    other = rows[0].replace("one CPU thread", "H200")
+    path.write_text("\n".join([head, other, *rows]) + "\n")
+    price.main(words)
+    lines = path.read_text().splitlines()
+    assert (len(lines), lines.count(other)) == (len(rows) + 2, 1)
 
 
 def test_a_loop_imports_no_framework():

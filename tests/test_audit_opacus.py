@@ -1,6 +1,7 @@
 """Audits of trainings with Opacus: honest ones pass, broken ones fail with the cause in front."""
 
 import gc
+import pickle
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -36,6 +37,18 @@ def assert_fails(result, name, words="", side=None):
     assert words in first.text, result.text
     if side:
         assert first.side == side
+
+
+@pytest.mark.parametrize("private", [{}, {"grad_sample_mode": "ghost"}], ids=["flat", "ghost"])
+def test_ten_kilobytes_are_kept_of_steps(private):
+    """All that is kept, with batches of 40, and not of the noise alone."""
+    between = [torch.nn.Linear(12, 400), torch.nn.Linear(400, 400), torch.nn.Linear(400, 12)]
+    training = Training(net=network(*between), **private)
+    sizes = []
+    for _ in range(2):
+        training.run(30)
+        sizes.append(len(pickle.dumps(training.audit.state_dict())))
+    assert 5_000 < (sizes[1] - sizes[0]) / 30 <= 10_000
 
 
 @pytest.mark.parametrize("private", HONEST.values(), ids=HONEST)

@@ -24,7 +24,7 @@ __all__ = [
 LEVEL = 1e-5
 
 #: How many statistical tests share it: those that all checks declare.
-STATISTICAL = 21
+STATISTICAL = 22
 
 #: What each of them may spend.
 SHARE = LEVEL / STATISTICAL

@@ -59,10 +59,10 @@ def _is_sum(noise: Noise) -> bool:
 
 def _steps(seen: Seen, noise: Noise) -> Finding | None:
     """Compare each step with each other one."""
-    steps, tensors = _complete(noise)
+    steps, tensors = complete(noise)
     columns = np.isin(noise.owners, tensors)
     width = max(int(MOST_PRODUCTS / max(len(steps), 1) ** 2), FEWEST_NUMBERS)
-    vectors = (noise.sample / _deviations(noise)[noise.owners])[steps][:, columns][:, :width]
+    vectors = (noise.sample / deviations(noise)[noise.owners])[steps][:, columns][:, :width]
     first, second, correlation, p = _closest(vectors)
     if p >= SHARE:
         return None
@@ -76,7 +76,7 @@ def _steps(seen: Seen, noise: Noise) -> Finding | None:
 def _places(seen: Seen, noise: Noise) -> Finding | None:
     """Compare the beginning of each tensor at each step with each other one."""
     length = noise.heads.shape[2]
-    steps, tensors = _complete(noise)
+    steps, tensors = complete(noise)
     long_enough = tensors[noise.sizes[tensors] >= length]
     if not len(long_enough):
         return None
@@ -99,7 +99,7 @@ def _places(seen: Seen, noise: Noise) -> Finding | None:
 
 def _tensors(seen: Seen, noise: Noise) -> Finding | None:
     """Compare each tensor with each other one, over all steps."""
-    steps, tensors = _complete(noise)
+    steps, tensors = complete(noise)
     heads = noise.heads[steps]
     lengths = np.minimum(noise.sizes, heads.shape[2])
     widths = np.unique(lengths[tensors])
@@ -120,14 +120,14 @@ def _tensors(seen: Seen, noise: Noise) -> Finding | None:
     return Finding(NAME, text, "less private", number=correlation, limit=0.0)
 
 
-def _complete(noise: Noise) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def complete(noise: Noise) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The steps that have noise, and the tensors that have it in each of them."""
     present = noise.squares > 0
     steps = np.flatnonzero(present.any(1))
     return steps, np.flatnonzero(present[steps].all(0))
 
 
-def _deviations(noise: Noise) -> NDArray[np.float64]:
+def deviations(noise: Noise) -> NDArray[np.float64]:
     """The size of each tensor's noise, 1 where it may be 1: no tensor may outweigh all others."""
     squares = noise.squares.sum(0)
     numbers = np.maximum((noise.squares > 0).sum(0) * noise.sizes, 1)

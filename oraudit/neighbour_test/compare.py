@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from oraudit.findings import Finding, Status, verdict
 
-__all__ = ["NeighbourResult", "Outcome", "Trial", "compare"]
+__all__ = ["NeighbourResult", "Outcome", "Trial", "Variant", "compare"]
 
 #: What rounding may add to a move of C.
 ROUNDING = 1e-3
@@ -50,6 +50,25 @@ class Outcome:
     left: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Variant:
+    """What a trial does the step on.
+
+    Attributes
+    ----------
+    keep
+        The places of the examples in the whole batch.
+    factor
+        By which all numbers of the first of them are multiplied, if given.
+    instead
+        The releases that the optimizer is given in place of its own, if given.
+    """
+
+    keep: NDArray[np.int64]
+    factor: float | None = None
+    instead: Sequence[Release] | None = None
+
+
 class Trial(Protocol):
     """Does a training step from the same state with the same random numbers and no noise."""
 
@@ -57,17 +76,8 @@ class Trial(Protocol):
     def names(self) -> Sequence[str]:
         """The names of the tensors of a release."""
 
-    def run(
-        self,
-        keep: NDArray[np.int64],
-        *,
-        factor: float | None = None,
-        instead: Sequence[Release] | None = None,
-    ) -> Outcome:
-        """Do the step on the examples at ``keep``, the first of them times ``factor``, if given.
-
-        With ``instead``, the optimizer is given these releases in place of its own.
-        """
+    def run(self, variant: Variant) -> Outcome:
+        """Do the step on a variant of the batch."""
 
     def explained(self, name: str) -> str:
         """Why something may differ beside the release, such as noise of its own; or ""."""
@@ -143,8 +153,8 @@ def compare(
     ``scale`` is what the released sum was divided by, and ``tries`` the most examples to take out.
     """
     everyone = np.arange(size)
-    whole = trial.run(everyone)
-    again = trial.run(everyone)
+    whole = trial.run(Variant(everyone))
+    again = trial.run(Variant(everyone))
     unsteady = _difference(whole, again)
     if unsteady:
         text = (
@@ -160,16 +170,18 @@ def compare(
     unit = clip / scale
     for example in tqdm(range(min(tries, size)), disable=None if progress else True, leave=False):
         keep = np.delete(everyone, example)
-        _moved(whole, trial.run(keep), "one example less", example, unit, trial, worst, found)
-        fixed = trial.run(keep, instead=whole.releases)
+        _moved(
+            whole, trial.run(Variant(keep)), "one example less", example, unit, trial, worst, found
+        )
+        fixed = trial.run(Variant(keep, instead=whole.releases))
         _sideways(whole, fixed, trial, found, notes)
     # One example is altered, and compared with the batch without it.
-    without = trial.run(everyone[1:])
+    without = trial.run(Variant(everyone[1:]))
     for how, factor in ALTERED.items():
-        altered = trial.run(everyone, factor=factor)
+        altered = trial.run(Variant(everyone, factor=factor))
         _moved(altered, without, f"one example {how}", 0, unit, trial, worst, found)
     try:
-        spoiled = trial.run(everyone, factor=math.nan)
+        spoiled = trial.run(Variant(everyone, factor=math.nan))
     except (RuntimeError, ValueError) as error:
         notes.append(f"one example of NaN ends the step in an error: {error}")
     else:

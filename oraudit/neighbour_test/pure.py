@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oraudit.neighbour_test.compare import NeighbourResult, Outcome, Release, compare
+from oraudit.neighbour_test.compare import NeighbourResult, Outcome, Release, Variant, compare
 from oraudit.records.arrays import leaves, namespace
 
 __all__ = ["neighbours_of"]
@@ -64,20 +64,17 @@ class _PureTrial:
         self._batch = batch
         self.names: Sequence[str] = ()
 
-    def run(
-        self,
-        keep: NDArray[np.int64],
-        *,
-        factor: float | None = None,
-        instead: Sequence[Release] | None = None,
-    ) -> Outcome:
-        batch = _mapped(self._batch, lambda array: _altered(_chosen(array, keep), factor))
+    def run(self, variant: Variant) -> Outcome:
+        def varied(array: Any) -> Any:
+            return _altered(_chosen(array, variant.keep), variant.factor)
+
+        batch = _mapped(self._batch, varied)
         state = copy.deepcopy(self._state)
-        if instead is None:
+        if variant.instead is None:
             released, state = self._step(state, batch)
             self._form = released
         else:
-            released, state = self._step(state, batch, _in_form(self._form, instead[0]))
+            released, state = self._step(state, batch, _in_form(self._form, variant.instead[0]))
         arrays = [_numbers(each) for each in leaves(released)]
         self.names = _places(released)
         left = zip(_places(state), leaves(state), strict=True)

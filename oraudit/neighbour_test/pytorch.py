@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from oraudit.neighbour_test.compare import NeighbourResult, Outcome, Release, compare
+from oraudit.neighbour_test.compare import NeighbourResult, Outcome, Release, Variant, compare
 from oraudit.neighbour_test.random_numbers import FixedRandomNumbers
 
 __all__ = ["neighbours"]
@@ -98,22 +96,16 @@ class _TorchTrial:
             handle.remove()
             self._state.restore()
 
-    def run(
-        self,
-        keep: NDArray[np.int64],
-        *,
-        factor: float | None = None,
-        instead: Sequence[Release] | None = None,
-    ) -> Outcome:
+    def run(self, variant: Variant) -> Outcome:
         self._state.restore()
         if hasattr(self._private, _NOISE):
             self._private.noise_multiplier = 0.0
         self._heard = []
-        self._instead = instead
-        places = torch.as_tensor(keep)
-        examples = [_altered(each[places.to(each.device)], factor) for each in self._batch]
+        self._instead = variant.instead
+        places = torch.as_tensor(variant.keep)
+        examples = [_altered(each[places.to(each.device)], variant.factor) for each in self._batch]
         torch.manual_seed(0)
-        with FixedRandomNumbers(len(self._batch[0]), keep.tolist()):
+        with FixedRandomNumbers(len(self._batch[0]), variant.keep.tolist()):
             self._step(*examples)
         return Outcome(self._heard, self._left())
 

@@ -133,23 +133,58 @@ class AroundRecord:
         return dict(self._now)
 
     @property
-    def last(self) -> dict[str, Any]:
-        """What was noted of the step that has ended last."""
-        return dict(self._steps[-1]) if self._steps else {}
+    def last(self) -> dict[str, float]:
+        """The numbers of the step that has ended last."""
+        return _numbers(self._steps[-1]) if self._steps else {}
+
+    def note_used(self, used: Any, clipped: Any, noise: Any) -> None:
+        """Note a sample of the gradient that the optimizer steps with, and what it is made of."""
+        rows = namespace(used).stack([used, clipped, noise])
+        rows = rows.astype(float) if namespace(used) is np else rows.double()
+        self.note(products=rows @ rows.T)
 
     def end_step(self) -> None:
         self._steps.append(self._now)
         self._now = {}
 
     def finished(self) -> Around:
-        columns = {
-            name: np.array([float(step.get(name, np.nan)) for step in self._steps])
-            for name in NAMES
-        }
+        steps = [_numbers(step) for step in self._steps]
+        columns = {name: np.array([step.get(name, np.nan) for step in steps]) for name in NAMES}
         return Around(**columns)
 
     def state(self) -> list[dict[str, float]]:
-        return [{name: float(number) for name, number in step.items()} for step in self._steps]
+        return [_numbers(step) for step in self._steps]
 
     def load(self, state: list[dict[str, float]]) -> None:
         self._steps = [dict(step) for step in state]
+
+
+def _numbers(step: dict[str, Any]) -> dict[str, float]:
+    """The numbers of a step, here."""
+    numbers = {name: float(number) for name, number in step.items() if name != "products"}
+    if "products" in step:
+        numbers |= _parts(np.asarray(step["products"].tolist()))
+    return numbers
+
+
+def _parts(products: NDArray[np.float64]) -> dict[str, float]:
+    """How the gradient that is used consists of the clipped sum and the noise.
+
+    ``products`` are those of these three with each other.
+    """
+    used, clipped, noise = products
+    product = used[1] + used[2]
+    squares = clipped[1] + 2 * clipped[2] + noise[2]
+    # Least squares: the multiples of the clipped sum and of the noise that come nearest.
+    determinant = clipped[1] * noise[2] - clipped[2] ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_clipped = (used[1] * noise[2] - used[2] * clipped[2]) / determinant
+        of_noise = (used[2] * clipped[1] - used[1] * clipped[2]) / determinant
+        rest = used[0] - of_clipped * used[1] - of_noise * used[2]
+        return {
+            "factor": float(product / squares),
+            "off": float(1 - product / np.sqrt(squares * used[0])),
+            # What is left of single-precision numbers that cancel is nothing.
+            "kept": float(np.round(of_noise / of_clipped, 7)),
+            "rest": float(np.sqrt(np.maximum(rest, 0) / used[0])),
+        }

@@ -17,7 +17,7 @@ from oraudit.records.arrays import namespace, rows
 __all__ = ["BatchRecord", "Batches", "fingerprints"]
 
 #: The most numbers of an input that its fingerprint is made of, evenly spread.
-MOST_NUMBERS = 4096
+MOST_NUMBERS = 512
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,9 @@ def fingerprints(inputs: Any) -> Any:
     if table.device.type == "mps":  # which has no numbers of double precision
         table = table.cpu()
     weights = _weights_on(table.device, table.shape[1])
+    bits = table.double().view(xp.int64)
     # Sums of integers do not depend on the order in which a device adds.
-    return (table.double().view(xp.int64) * weights).sum(1)
+    return bits @ weights if bits.is_cpu else (bits * weights).sum(1)
 
 
 @lru_cache(maxsize=16)

@@ -6,7 +6,7 @@ consists of independent standard normal numbers. They stay where the tensors are
 training has ended: nothing waits for a device.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,9 @@ SAMPLE = 1536
 #: The most numbers that are kept of the beginnings of tensors, 2 kB a step; and of one tensor.
 HEADS = 512
 HEAD = 64
+
+#: So many steps are measured before their numbers are summed up together, in fewer calls.
+TOGETHER = 16
 
 Reals = NDArray[np.float64]
 
@@ -95,25 +98,68 @@ class NoiseRecord:
         self._sizes: list[int] = []
         self._places: list[slice] = []
         self._head = HEAD
+        self._units: list[float] = []
         self._kept: list[tuple[Any, ...]] = []
+        self._bench: Any = None
+        self._measured: list[Any] = []
+        self._last: list[Any] = []
 
     def add(self, clipped: Sequence[Any], noisy: Sequence[Any], deviation: float) -> None:
         """Note a step: the sum before and after the noise, and the told deviation of the noise."""
         if not self._sizes:
             self._arrange([int(np.prod(each.shape)) for each in clipped])
-        unit = deviation if deviation > 0 else 1.0
-        self._kept.append(_measure(clipped)(clipped, noisy, unit, self._places, self._head))
+        bench = self._bench_for(clipped, noisy)
+        if bench is None:
+            self._finish()
+            numbers, *self._last = step_numbers(clipped, noisy, self._places, self._head)
+            self._kept.append(numbers)
+        else:
+            measured, *self._last = bench.measure(clipped, noisy)
+            self._measured.append(measured)
+            if len(self._measured) == TOGETHER:
+                self._finish()
+        self._units.append(deviation if deviation > 0 else 1.0)
 
-    def rescale_last(self, factor: float) -> None:
-        """Change the unit of the step that was noted last: it is ``1 / factor`` times as large."""
-        squares, products, sums, largest, *numbers = self._kept[-1]
-        squared = [each * factor**2 for each in (squares, products, sums)]
-        self._kept[-1] = (*squared, *(each * factor for each in (largest, *numbers)))
+    def _bench_for(self, clipped: Sequence[Any], noisy: Sequence[Any]) -> Any:
+        """What measures a step fast, which PyTorch has for tensors that are alike; or None."""
+        if namespace(clipped[0]) is np:
+            return None
+        if self._bench is None:
+            from oraudit.records import torch_noise
+
+            if not torch_noise.alike(clipped):
+                return None
+            self._bench = torch_noise.Bench(clipped, self._places, self._head)
+        return self._bench if self._bench.fits(clipped) and self._bench.fits(noisy) else None
+
+    def rescale_last(self, deviation: float) -> None:
+        """Change the told deviation of the step that was noted last."""
+        self._units[-1] = deviation if deviation > 0 else 1.0
+
+    def last(self) -> tuple[Any, Any]:
+        """The sample of the step that was noted last: of the clipped sum, and of the noise."""
+        clipped, noise = self._last
+        return clipped, noise
+
+    def _finish(self) -> None:
+        """Keep what was measured of the last steps."""
+        if self._measured:
+            self._kept += self._bench.finish(self._measured)
+            self._measured = []
+
+    def sampled(self, tensors: Sequence[Any]) -> Any:
+        """The numbers of other tensors at the places of the sample."""
+        if self._bench is not None and self._bench.fits(tensors):
+            return self._bench.sample(tensors)
+        parts = [each.reshape(-1)[s] for each, s in zip(tensors, self._places, strict=True)]
+        return namespace(parts[0]).concatenate([_precise(each) for each in parts])
 
     def state(self) -> dict[str, Any]:
         """All that is kept, as arrays of NumPy."""
+        self._finish()
         return {
             "sizes": list(self._sizes),
+            "units": list(self._units),
             "kept": [[_local(number) for number in step] for step in self._kept],
         }
 
@@ -121,6 +167,7 @@ class NoiseRecord:
         """Go on from what :meth:`state` has returned."""
         if state["sizes"]:
             self._arrange([int(size) for size in state["sizes"]])
+        self._units = [float(unit) for unit in state["units"]]
         self._kept = [tuple(step) for step in state["kept"]]
 
     def _arrange(self, sizes: list[int]) -> None:
@@ -130,9 +177,12 @@ class NoiseRecord:
 
     def finished(self, steps: int | None = None) -> Noise:
         """All steps together, or the first ones, in the memory of this process."""
+        self._finish()
         kept = self._kept[:steps]
         columns = [np.stack([_local(step[i]) for step in kept]) for i in range(7)]
-        squares, products, sums, largest, sample, rounding, beginnings = columns
+        unit = np.array(self._units[:steps])[:, None]
+        squares, products, sums = (each.astype(float) / unit**2 for each in columns[:3])
+        largest, sample, rounding, beginnings = (each.astype(float) / unit for each in columns[3:])
         lengths = [min(size, self._head) for size in self._sizes]
         heads = np.full((len(kept), len(lengths), self._head), np.nan, np.float32)
         ends = np.cumsum(lengths)
@@ -143,27 +193,28 @@ class NoiseRecord:
         ]
         return Noise(
             sizes=np.array(self._sizes),
-            squares=squares.astype(float),
-            products=products.astype(float),
-            sums=sums.astype(float),
-            largest=largest.astype(float),
+            squares=squares,
+            products=products,
+            sums=sums,
+            largest=largest,
             sample=sample.astype(np.float32),
             owners=np.repeat(np.arange(len(counts)), counts),
             heads=heads,
-            rounding=rounding.astype(float),
+            rounding=rounding[:, 0],
         )
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._units)
 
 
 def step_numbers(
-    clipped: Sequence[Any], noisy: Sequence[Any], unit: float, places: Sequence[slice], head: int
-) -> tuple[Any, ...]:
-    """The numbers that are kept of a step, in units of its told deviation.
+    clipped: Sequence[Any], noisy: Sequence[Any], places: Sequence[slice], head: int
+) -> tuple[tuple[Any, ...], Any, Any]:
+    """The numbers that are kept of a step, and the samples of the clipped sum and the noise.
 
-    They are those of :class:`Noise`, for one step: squares, products, sums, largest, sample,
-    rounding and heads, the latter in a row. ``places`` are those of the sample in each tensor.
+    They are those of :class:`Noise`, for one step and before they are divided by its unit: squares,
+    products, sums, largest, sample, rounding and heads, the latter in a row. ``places`` are those
+    of the sample in each tensor.
     """
     xp = namespace(clipped[0])
     squares = []
@@ -171,33 +222,23 @@ def step_numbers(
     sums = []
     largest = []
     sample = []
+    beneath = []
     heads = []
-    magnitude = []
     for before, after, where in zip(clipped, noisy, places, strict=True):
         before = _precise(before.reshape(-1))
-        noise = (_precise(after.reshape(-1)) - before) / unit
-        before = before / unit
+        noise = _precise(after.reshape(-1)) - before
         squares.append(_dot(noise, noise))
         products.append(_dot(noise, before))
         sums.append(_dot(before, before))
         largest.append(abs(noise).max() if len(noise) else xp.zeros(()))
         heads.append(noise[:head])
-        part = noise[where]
-        sample.append(part)
-        magnitude.append(abs(before[where]) + abs(part))
-    rounding = xp.finfo(clipped[0].dtype).eps * xp.concatenate(magnitude).max()
+        sample.append(noise[where])
+        beneath.append(before[where])
     numbers = [xp.stack(each) for each in (squares, products, sums, largest)]
-    kept = [_single(xp.concatenate(each)) for each in (sample, heads)]
-    return (*numbers, kept[0], rounding, kept[1])
-
-
-def _measure(clipped: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
-    """The way to measure a step: PyTorch has a fast one, for tensors that are alike."""
-    if namespace(clipped[0]) is np:
-        return step_numbers
-    from oraudit.records import torch_noise
-
-    return torch_noise.step_numbers if torch_noise.alike(clipped) else step_numbers
+    some = xp.concatenate(sample)
+    under = xp.concatenate(beneath)
+    rounding = xp.finfo(clipped[0].dtype).eps * (abs(under) + abs(some)).max().reshape(1)
+    return (*numbers, _single(some), rounding, _single(xp.concatenate(heads))), under, some
 
 
 def _precise(array: Any) -> Any:

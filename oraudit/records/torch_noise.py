@@ -1,27 +1,31 @@
 """The numbers of a step's noise for tensors of PyTorch, in few calls and without waiting.
 
-It returns what :func:`oraudit.records.noise.step_numbers` returns, which is the same in plain
-words. On a GPU a call takes longer than its work, so all tensors share one call, and the gradient
-is copied once, for the noise itself. On a CPU reading takes longest, so all is computed of a block
-of numbers while it is in the cache, and nothing is copied.
+It measures what :func:`oraudit.records.noise.step_numbers` does, which is the same in plain
+words. On a GPU a call takes longer than its work, so all tensors share one call, and one copy of
+the gradient, which becomes the noise, and in the end its products with the sum. On a CPU the same
+is done where the copy stays in the cache. Of larger models reading takes longest there, so all is
+computed of a block of numbers while it is in the cache, and nothing is copied.
 """
 
-import itertools
 from collections.abc import Sequence
-from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
+from torch import nn
 
-__all__ = ["alike", "step_numbers"]
+__all__ = ["Bench", "alike"]
 
-#: Of models with at most so many numbers all tensors are copied into one row: their steps are
-#: short, and a call for each tensor would show. Larger ones have no room for a second copy.
-SMALL = 1_000_000
+#: So many numbers stay in the cache of a CPU.
+SMALL = 262_144
 
-#: So many numbers are summed at a time on a CPU, where long sums in single precision are off by
-#: more than chance.
+#: So many numbers are summed at a time, where long sums in single precision are off by more than
+#: chance.
 BLOCK = 65_536
+
+#: The fewest numbers of a block on the bench, and the most blocks of a tensor.
+NARROWEST = 256
+MOST_BLOCKS = 512
 
 
 def alike(tensors: Sequence[Any]) -> bool:
@@ -36,126 +40,160 @@ def alike(tensors: Sequence[Any]) -> bool:
     )
 
 
-@torch.no_grad()
-def step_numbers(
-    clipped: Sequence[Any], noisy: Sequence[Any], unit: float, places: Sequence[slice], head: int
-) -> tuple[Any, ...]:
-    """The numbers that are kept of a step, on the device of its tensors."""
-    precision = torch.finfo(clipped[0].dtype).eps
-    measure = _in_blocks if clipped[0].device.type == "cpu" else _together
-    sums, largest, sample, beneath, heads = measure(clipped, noisy, places, head)
-    squares, products, squares_before = sums / unit**2
-    sample = sample.div_(unit)
-    rounding = precision * (beneath.div_(unit).abs_() + sample.abs()).max()
-    return (
-        squares,
-        products,
-        squares_before,
-        largest / unit,
-        sample.float(),
-        rounding,
-        heads.div_(unit).float(),
-    )
+class Bench:
+    """Measures the noise of steps whose tensors are like those of the first.
 
-
-def _in_blocks(
-    clipped: Sequence[Any], noisy: Sequence[Any], places: Sequence[slice], head: int
-) -> tuple[Any, ...]:
-    """Sums of squares, products and squares of the sum; largest numbers; and the samples."""
-    before = [_flat(each) for each in clipped]
-    after = [_flat(each) for each in noisy]
-    numbers = []
-    counts = []
-    for whole, its_noisy in zip(before, after, strict=True):
-        blocks = whole.split(BLOCK)
-        counts.append(len(blocks))
-        for block, its_end in zip(blocks, its_noisy.split(BLOCK), strict=True):
-            noise = its_end - block
-            numbers += [torch.dot(noise, noise), torch.dot(noise, block), torch.dot(block, block)]
-            numbers += torch.aminmax(noise)
-    table = torch.stack(numbers).reshape(-1, 5)
-    if len(table) == len(before):
-        sums = table[:, :3]
-        ends = table[:, 3:]
-    else:
-        tensors = table.split(counts)
-        sums = torch.stack([each[:, :3].sum(0) for each in tensors])
-        ends = torch.stack([each[:, 3:].abs().amax(0) for each in tensors])
-    beneath = torch.cat([each[where] for each, where in zip(before, places, strict=True)])
-    sample = torch.cat([each[where] for each, where in zip(after, places, strict=True)])
-    heads = torch.cat([each[:head] for each in after])
-    heads -= torch.cat([each[:head] for each in before])
-    return sums.T, ends.abs().amax(1), sample.sub_(beneath), beneath, heads
-
-
-def _together(
-    clipped: Sequence[Any], noisy: Sequence[Any], places: Sequence[slice], head: int
-) -> tuple[Any, ...]:
-    """The same of all tensors in one call each."""
-    sizes = [each.numel() for each in clipped]
-    if sum(sizes) <= SMALL:
-        row = _joined(clipped)
-        difference = _joined(noisy).sub_(row)
-        steps = tuple(where.step for where in places)
-        sampled, begun = _indices(tuple(sizes), steps, head, row.device)
-        beneath = row[sampled]
-        sample = difference[sampled]
-        heads = difference[begun]
-        before = list(row.split(sizes))
-        noise = list(difference.split(sizes))
-    else:
-        before = [_flat(each) for each in clipped]
-        # The only copy of the gradient; in the end it becomes the products of noise and sum.
-        noise = list(torch._foreach_sub([_flat(each) for each in noisy], before))
-        beneath = torch.cat([each[where] for each, where in zip(before, places, strict=True)])
-        sample = torch.cat([each[where] for each, where in zip(noise, places, strict=True)])
-        heads = torch.cat([each[:head] for each in noise])
-    sums, largest = _use_up(noise, before)
-    return sums, largest, sample, beneath, heads
-
-
-def _use_up(noise: list[Any], before: list[Any]) -> tuple[Any, Any]:
-    """Sums of squares, products and squares of the sum, and largest numbers; the noise is lost.
-
-    There is no such call for the sum of signed numbers: it is twice the sum of the positive ones
-    less the sum of all without their signs.
+    Parameters
+    ----------
+    tensors
+        Those of the first step.
+    places
+        Those of the sample in each tensor.
+    head
+        How many numbers of the beginning of each tensor are kept.
     """
-    lengths = torch._foreach_norm(noise)
-    largest = torch._foreach_norm(noise, float("inf"))
-    lengths_before = torch._foreach_norm(before)
-    torch._foreach_mul_(noise, before)
-    without_signs = torch._foreach_norm(noise, 1)
-    torch._foreach_clamp_min_(noise, 0.0)
-    positive = torch._foreach_norm(noise, 1)
-    columns = (lengths, lengths_before, largest, without_signs, positive)
-    table = torch.stack([each for column in columns for each in column]).reshape(len(columns), -1)
-    return torch.stack([table[0] ** 2, 2 * table[4] - table[3], table[1] ** 2]), table[2]
+
+    def __init__(self, tensors: Sequence[Any], places: Sequence[slice], head: int) -> None:
+        first = tensors[0]
+        self._shapes = [each.shape for each in tensors]
+        self._kind = (first.dtype, first.device)
+        self._precision = torch.finfo(first.dtype).eps
+        self._places = list(places)
+        self._head = head
+        self._blocks: torch.Tensor | None = None
+        if first.device.type != "cpu" or sum(each.numel() for each in tensors) <= SMALL:
+            self._lay_out(tensors)
+
+    def _lay_out(self, tensors: Sequence[Any]) -> None:
+        """Give each tensor whole rows of one table, so that sums of rows are sums of tensors."""
+        first = tensors[0]
+        sizes = [each.numel() for each in tensors]
+        width = max(-(-max(sizes) // MOST_BLOCKS), NARROWEST)
+        rows = [-(-size // width) for size in sizes]
+        starts = [0, *accumulate(rows)]
+        dtype = first.dtype if first.dtype.itemsize >= 4 else torch.float32
+        self._blocks = torch.zeros(starts[-1], width, dtype=dtype, device=first.device)
+        self._flat = self._blocks.view(-1)
+        self._views = [
+            self._flat[start * width :][:size].view(each.shape)
+            for start, size, each in zip(starts, sizes, tensors, strict=False)
+        ]
+        # The rows of each tensor; those of short ones are filled up with a row of zeros.
+        owned = torch.full((len(sizes), max(rows)), starts[-1])
+        for place, (start, end) in enumerate(pairwise(starts)):
+            owned[place, : end - start] = torch.arange(start, end)
+        self._owned = owned.to(first.device)
+        beginnings = [start * width for start in starts[:-1]]
+        sampled = [
+            torch.arange(first, first + size, where.step)
+            for first, size, where in zip(beginnings, sizes, self._places, strict=True)
+        ]
+        heads = [
+            torch.arange(first, first + min(size, self._head))
+            for first, size in zip(beginnings, sizes, strict=True)
+        ]
+        self._sampled = sum(map(len, sampled))  # of those that are kept, which are both
+        self._kept = torch.cat([*sampled, *heads]).to(first.device)
+
+    def fits(self, tensors: Sequence[Any]) -> bool:
+        """Whether these tensors can be measured here."""
+        return (
+            [each.shape for each in tensors] == self._shapes
+            and alike(tensors)
+            and (tensors[0].dtype, tensors[0].device) == self._kind
+        )
+
+    @torch.no_grad()
+    def measure(self, clipped: Sequence[Any], noisy: Sequence[Any]) -> tuple[Any, Any, Any]:
+        """Measure a step: for :meth:`finish`, and the samples of the clipped sum and the noise."""
+        if self._blocks is None:
+            return self._in_blocks(clipped, noisy)
+        return self._at_once(self._blocks, list(clipped), list(noisy))
+
+    @torch.no_grad()
+    def finish(self, measured: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The numbers that are kept of some steps, which were measured one after the other."""
+        if self._blocks is None:
+            return list(measured)
+        return self._of_tensors(self._blocks, torch.stack(list(measured)))
+
+    @torch.no_grad()
+    def sample(self, tensors: Sequence[Any]) -> Any:
+        """The numbers of tensors at the places of the sample."""
+        if self._blocks is None:
+            return self._sample([_flat(each) for each in tensors])
+        torch._foreach_copy_(self._views, list(tensors))
+        return self._flat.index_select(0, self._kept[: self._sampled])
+
+    def _sample(self, rows: Sequence[Any]) -> Any:
+        return torch.cat([row[where] for row, where in zip(rows, self._places, strict=True)])
+
+    def _at_once(self, blocks: Any, clipped: list[Any], noisy: list[Any]) -> tuple[Any, Any, Any]:
+        views = self._views
+        torch._foreach_copy_(views, clipped)
+        lengths_before = torch.linalg.vector_norm(blocks, dim=1)
+        beneath = self._flat.index_select(0, self._kept)
+        torch._foreach_sub_(views, noisy)
+        # The noise with its sign turned.
+        lengths = torch.linalg.vector_norm(blocks, dim=1)
+        largest = _largest(blocks)
+        noise = self._flat.index_select(0, self._kept).neg_()
+        torch._foreach_mul_(views, clipped)
+        products = blocks.sum(1).neg_()
+        measured = torch.cat([lengths, products, lengths_before, largest, noise, beneath])
+        return measured, beneath[: self._sampled], noise[: self._sampled]
+
+    def _of_tensors(self, blocks: Any, measured: Any) -> list[tuple[Any, ...]]:
+        """What tensors have of what blocks have, a row for each step."""
+        rows = len(blocks)
+        of_rows = measured[:, : 4 * rows].unflatten(1, (4, rows))
+        of_tensors = nn.functional.pad(of_rows, (0, 1))[:, :, self._owned]
+        lengths, products, lengths_before, largest = of_tensors.unbind(1)
+        noise, beneath = measured[:, 4 * rows :].chunk(2, 1)
+        sample, heads = noise.tensor_split([self._sampled], 1)
+        magnitudes = sample.abs() + beneath[:, : self._sampled].abs()
+        parts = [
+            (lengths**2).sum(2),
+            products.sum(2),
+            (lengths_before**2).sum(2),
+            largest.amax(2),
+            sample,
+            self._precision * magnitudes.amax(1, keepdim=True),
+            heads,
+        ]
+        # All in one, as memory of a GPU is given in pieces of half a kilobyte.
+        table = torch.cat(parts, 1).float()
+        columns = table.split([part.shape[1] for part in parts], 1)
+        return list(zip(*columns, strict=True))
+
+    def _in_blocks(self, clipped: Sequence[Any], noisy: Sequence[Any]) -> tuple[Any, Any, Any]:
+        before = [_flat(each) for each in clipped]
+        after = [_flat(each) for each in noisy]
+        numbers = []
+        counts = []
+        for whole, its_noisy in zip(before, after, strict=True):
+            blocks = whole.split(BLOCK)
+            counts.append(len(blocks))
+            for block, its_end in zip(blocks, its_noisy.split(BLOCK), strict=True):
+                noise = its_end - block
+                numbers += [torch.dot(noise, noise), torch.dot(noise, block)]
+                numbers += [torch.dot(block, block), *torch.aminmax(noise)]
+        tensors = torch.stack(numbers).reshape(-1, 5).split(counts)
+        sums = torch.stack([each[:, :3].sum(0) for each in tensors], 1)
+        largest = torch.stack([each[:, 3:].abs().amax() for each in tensors])
+        beneath = self._sample(before)
+        sample = self._sample(after).sub_(beneath)
+        heads = torch.cat([each[: self._head] for each in after])
+        heads -= torch.cat([each[: self._head] for each in before])
+        rounding = self._precision * (beneath.abs() + sample.abs()).amax(0, keepdim=True)
+        return (*sums, largest, sample.float(), rounding, heads.float()), beneath, sample
 
 
-def _joined(tensors: Sequence[Any]) -> Any:
-    """A copy of all numbers in a row; those of low precision as single-precision ones."""
-    row = torch._C._nn.flatten_dense_tensors(list(tensors))
-    if len(tensors) == 1:  # which may be the tensor itself
-        row = row.clone()
-    return row.float() if row.dtype.itemsize < 4 else row
-
-
-@lru_cache(maxsize=8)
-def _indices(
-    sizes: tuple[int, ...], steps: tuple[int, ...], head: int, device: Any
-) -> tuple[Any, Any]:
-    """Where the sample and the beginnings of tensors stand in a row of all their numbers."""
-    ends = itertools.accumulate(sizes)
-    beginnings = [end - size for end, size in zip(ends, sizes, strict=True)]
-    sampled = [
-        torch.arange(first, first + size, step)
-        for first, size, step in zip(beginnings, sizes, steps, strict=True)
-    ]
-    begun = [
-        torch.arange(first, first + min(size, head))
-        for first, size in zip(beginnings, sizes, strict=True)
-    ]
-    return torch.cat(sampled).to(device), torch.cat(begun).to(device)
+def _largest(rows: Any) -> Any:
+    """The largest absolute number of each row."""
+    if rows.is_cpu:  # which is slow at norms other than the usual one
+        return rows.abs().amax(1)
+    return torch.linalg.vector_norm(rows, float("inf"), dim=1)
 
 
 def _flat(tensor: Any) -> Any:

@@ -70,6 +70,7 @@ class DistributedAudit(OpacusAudit):
         self._counts: list[list[int]] = [each["looked"] for each in facts]
         self._room = max(each["room"] for each in facts)
         self._mine: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._own_sums: tuple[Any, Any] = (None, None)
         self._rows: list[Any] = []
         self._published = 0
         self._heard: list[list[Any]] = [[] for _ in facts]
@@ -282,8 +283,8 @@ class DistributedAudit(OpacusAudit):
         row = together[0 if self._shared else self.meeting.rank]
         size = sum(self._counts[self.meeting.rank])
         clipped = row[:size]
-        noise = row[half : half + size] - clipped
-        self._noisy = _Noisy(clip, sigma, clipped, noise, self._looked_at)
+        self._own_sums = clipped, row[half : half + size] - clipped
+        self._noisy = _Noisy(clip, sigma)
         self._mine = None
 
     def _by_rank(self, together: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[int]]]:
@@ -300,17 +301,24 @@ class DistributedAudit(OpacusAudit):
         return self._told(self._summed())
 
     def _told(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """What this rank tells of some sums."""
+        return self._sampled(tensors) * self._averaged
+
+    def _sampled(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         """The numbers of some tensors that are looked at."""
         parts = [
-            each.detach().reshape(-1)[some]
+            shard(each.detach()).reshape(-1)[some]
             for each, some in zip(tensors, self._looked_at, strict=True)
         ]
-        return torch.cat(parts).float() * self._averaged
+        return torch.cat(parts).float()
+
+    def _last(self) -> tuple[Any, Any]:
+        return self._own_sums
 
     @_harmless
     def _after_noise(self, clipped: Any) -> None:
         if clipped is not None:
-            self._mine = clipped, self._told([shard(p.grad) for p in self._params])
+            self._mine = clipped, self._told([p.grad for p in self._params])
 
     @_harmless
     def _before_step(self, *args: Any) -> None:

@@ -1,7 +1,7 @@
 """Fingerprints of tensors, to see whether they move between two private steps or beside them.
 
 The norm of each tensor, all in one call, where the tensors are: that costs a pass over them and
-no memory. Two fingerprints are compared there, too; what came out is read when the training ends.
+no memory. They stay there, and are compared when the training has ended.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,11 @@ def prints(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     if not tensors:
         return torch.zeros(0)
     with torch.no_grad():
-        norms = torch._foreach_norm([shard(each.detach()) for each in tensors])
-        return torch.stack([norm.to(norms[0]) for norm in norms])
+        norms = torch._foreach_norm([shard(each) for each in tensors])
+        first = norms[0]
+        if any(norm.dtype != first.dtype or norm.device != first.device for norm in norms):
+            norms = [norm.to(first) for norm in norms]
+        return torch.stack(norms)
 
 
 def shard(tensor: Any) -> torch.Tensor:
@@ -28,9 +31,11 @@ def shard(tensor: Any) -> torch.Tensor:
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
-def changed(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
-    """Which fingerprints differ; one that is not a number is no other one."""
-    return (before != after) & ~(before.isnan() & after.isnan())
+def changed(before: Any, after: Any) -> NDArray[np.bool_]:
+    """Which fingerprints differ, when the training has ended; NaN is no other one than NaN."""
+    first = local(before)
+    second = local(after)
+    return (first != second) & ~(np.isnan(first) & np.isnan(second))
 
 
 class Watched:
@@ -56,7 +61,7 @@ class Watched:
         if not names:
             return []
         first = torch.stack([self._first[name].cpu() for name in names])
-        moved = changed(first, prints([named[name] for name in names]).cpu())
+        moved = changed(first, prints([named[name] for name in names]))
         return [
             (name, self._joined[name])
             for name, yes in zip(names, moved.tolist(), strict=True)
@@ -66,4 +71,4 @@ class Watched:
 
 def local(numbers: Any) -> NDArray[Any]:
     """Some numbers of a device, here."""
-    return np.asarray(numbers.detach().cpu())
+    return np.asarray(numbers.detach().cpu() if isinstance(numbers, torch.Tensor) else numbers)

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from oraudit.records import Event, Look, Record, Seen, Told
-from oraudit.records.arrays import leaves
+from oraudit.records.arrays import leaves, namespace
 from oraudit.records.clipping import is_looked_at, joined_norms, look_at, tensor_norms
 from oraudit.report import Result, judge
 from oraudit.ways.history import History
@@ -134,9 +134,12 @@ class Audit:
             self._look(arrays("per_example", per_example, shapes), sums, clips)
         if inputs is not None and size:
             record.batches.add_inputs(rows(inputs))
+        record.noise.add(sums, released, told.sigma * told.clip)
         if weights is not None:
             now = arrays("weights", weights, self._shapes)
-            self._moves.note(record.step, now, released, sums)
+            precision = float(namespace(now[0]).finfo(now[0].dtype).eps)
+            sample = record.noise.sampled(now)
+            self._moves.note(record.step, sample, *record.noise.last(), precision)
         if buffers is not None:
             named = branches(buffers)
             self._buffers.note(record.step, list(named), leaves(list(named.values())))
@@ -147,7 +150,7 @@ class Audit:
         for name, value in {**given, "per_example": per_example, "batch": size}.items():
             self._given[name] = self._given.get(name, 0) + (value is not None)
         record.around.note(clip=told.clip, sigma=told.sigma)
-        record.end_step(sums, released, told)
+        record.close_step(told)
 
     def _looks(self) -> bool:
         numbers = sum(map(math.prod, self._shapes.values()))

@@ -17,9 +17,6 @@ from oraudit.records.arrays import namespace
 
 __all__ = ["Buffers", "Moved", "Moves"]
 
-#: Numbers of all weights that are compared.
-COMPARED = 1024
-
 #: A smaller part of a move that is no multiple of the noisy sum is rounding, beside that of the
 #: weights themselves.
 ROUNDING = 1e-4
@@ -54,7 +51,6 @@ class Moves:
     """Compares the move of the weights in each step with the noisy sums of it and of the last."""
 
     def __init__(self) -> None:
-        self._places: list[slice] = []
         self._precision = 0.0
         self._last: tuple[int, Any, Any] | None = None
         self._steps: list[int] = []
@@ -62,43 +58,34 @@ class Moves:
         self._clean: tuple[int, Any] | None = None
         self._felt: list[tuple[int, dict[str, Any], dict[str, Any]]] = []
 
-    def note(
-        self, step: int, weights: Sequence[Any], noisy: Sequence[Any], clipped: Sequence[Any]
-    ) -> None:
-        """Note the weights of a step, either always before they are moved or always after it."""
-        if not self._places:
-            room = max(COMPARED // len(weights), 1)
-            self._places = [slice(0, None, max(-(-_size(w) // room), 1)) for w in weights]
-            self._precision = float(namespace(weights[0]).finfo(weights[0].dtype).eps)
-        now = self._sample(weights)
-        push = self._sample_like(noisy, now)
+    def note(self, step: int, weights: Any, clipped: Any, noise: Any, precision: float) -> None:
+        """Note the weights of a step, either always before they are moved or always after it.
+
+        Of weights, clipped sum and noise it is given samples, of the same places; ``precision`` is
+        that of the weights.
+        """
+        xp = namespace(weights)
+        self._precision = precision
+        push = clipped + noise
+        push = push.astype(weights.dtype) if xp is np else push.to(weights)
         if self._last is not None and self._last[0] == step - 1:
             _, before, earlier_push = self._last
-            self._rows.append(_products(now, now - before, push, earlier_push))
+            self._rows.append(_products(weights, weights - before, push, earlier_push))
             self._steps.append(step)
             if due(step):
-                self._compare(step, now - before, push, earlier_push, clipped)
-        self._clean = (step, self._sample_like(clipped, now)) if due(step + 1) else None
-        self._last = step, now, push
+                self._compare(step, weights - before, push, earlier_push, clipped)
+        like = clipped.astype(weights.dtype) if xp is np else clipped.to(weights)
+        self._clean = (step, like) if due(step + 1) else None
+        self._last = step, weights, push
 
-    def _compare(
-        self, step: int, move: Any, push: Any, earlier_push: Any, clipped: Sequence[Any]
-    ) -> None:
+    def _compare(self, step: int, move: Any, push: Any, earlier_push: Any, clipped: Any) -> None:
         """Hold a move against the noise of its own step and of the one before."""
         if self._clean is None or self._clean[0] != step - 1:
             return
         earlier = self._clean[1]
-        clean = self._sample_like(clipped, move)
+        clean = clipped.astype(move.dtype) if namespace(move) is np else clipped.to(move)
         own = move_numbers(move, clean, push - clean)
         self._felt.append((step, own, move_numbers(move, earlier, earlier_push - earlier)))
-
-    def _sample_like(self, tensors: Sequence[Any], other: Any) -> Any:
-        sample = self._sample(tensors)
-        return sample.astype(other.dtype) if namespace(other) is np else sample.to(other)
-
-    def _sample(self, tensors: Sequence[Any]) -> Any:
-        parts = [each.reshape(-1)[where] for each, where in zip(tensors, self._places, strict=True)]
-        return namespace(parts[0]).concatenate(parts)
 
     def finished(self, steps: int) -> Moved:
         """What the moves of so many steps were."""
@@ -239,10 +226,6 @@ def _print(array: Any) -> list[Any]:
     flat = array.reshape(-1)
     precise = flat.astype(float) if namespace(flat) is np else flat.double()
     return [precise.sum(), (precise * precise).sum()]
-
-
-def _size(array: Any) -> int:
-    return int(np.prod(array.shape))
 
 
 def _here(row: Any) -> NDArray[Any]:

@@ -37,7 +37,7 @@ from oraudit.records.clipping import (
 from oraudit.report import NotAsTold, Result, alarms, judge
 from oraudit.ways.accountant import Account, accountant_of
 from oraudit.ways.beside import Beside, NotMade, due
-from oraudit.ways.fingerprints import Watched, changed, local, prints, shard
+from oraudit.ways.fingerprints import Watched, changed, local, prints
 from oraudit.ways.generators import seed_of
 from oraudit.ways.inputs import are_examples
 
@@ -48,9 +48,6 @@ RULE_EXAMPLES = 16
 
 #: How far a layer's rule may be off by rounding, as a share of the gradient.
 RULE_ROUNDING = 0.01
-
-#: Numbers of the noisy sum that are compared with the gradient that the optimizer steps with.
-COMPARED = 1024
 
 #: How often, after the first five steps, parameters are looked for that joined the model.
 SURVEY_EVERY = 10
@@ -97,9 +94,6 @@ class _Noisy:
 
     clip: float
     sigma: float
-    clipped: torch.Tensor
-    noise: torch.Tensor
-    places: list[slice]
 
 
 def _harmless(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -175,10 +169,13 @@ class OpacusAudit:
         self._noisy: _Noisy | None = None
         self._given: list[Any] = []
         self._weights: torch.Tensor | None = None
+        self._sums_stay: bool | None = None
+        self._settings: tuple[float, ...] | None = None
+        self._varies = False
         self._first: torch.Tensor | None = None
         self._after: torch.Tensor | None = None
         self._next: torch.Tensor | None = None
-        self._moved: list[tuple[int, torch.Tensor]] = []
+        self._moved: list[tuple[int, Any, Any]] = []
         self._exposed: set[str] = set()
         self._told_of = 0
         self._kinds_told: set[str] = set()
@@ -314,12 +311,10 @@ class OpacusAudit:
 
     @_harmless
     def _before_noise(self) -> Any:
+        self._close_unused()
         if not self._parts:
             name = "accumulate" if self._ghost else "clip_and_accumulate"
             self._record.see("replaced", name)
-        if self._noisy is not None:
-            # The step before was told to the accountant, and no optimizer used it.
-            self._close(None)
         self._see_seed()
         self._see_clips()
         if self._first is None:
@@ -330,20 +325,27 @@ class OpacusAudit:
 
     def _clipped(self) -> Any:
         """What is kept of the clipped sums until the noise is added."""
-        return [p.summed_grad.detach().clone() for p in self._params]
+        sums = _alone([p.summed_grad for p in self._params])
+        # What adds noise may do it in place; once it was seen to leave sums alone, none is copied.
+        copies = sums if self._sums_stay else [each.clone() for each in sums]
+        return sums, copies, [each._version for each in sums]
 
     @_harmless
-    def _after_noise(self, clipped: Any) -> None:
-        if clipped is None:
+    def _after_noise(self, found: Any) -> None:
+        if found is None:
             return
-        noisy = [p.grad.detach() for p in self._params]
+        sums, clipped, versions = found
+        if self._sums_stay is None:
+            self._sums_stay = all(map(torch.equal, sums, clipped))
+        elif self._sums_stay and [each._version for each in sums] != versions:
+            raise RuntimeError("the clipped sum was changed while the noise was added")
+        noisy = _alone([p.grad for p in self._params])
+        if self._sums_stay and noisy[0].data_ptr() == sums[0].data_ptr():
+            raise RuntimeError("the noise was added to the clipped sum itself")
         clip = self._clip()
         sigma = float(self._optimizer.noise_multiplier)
         self._record.noise.add(clipped, noisy, self._effective(sigma) * clip)
-        room = max(COMPARED // len(noisy), 1)
-        places = [slice(0, None, max(-(-g.numel() // room), 1)) for g in noisy]
-        before = _sample(clipped, places)
-        self._noisy = _Noisy(clip, sigma, before, _sample(noisy, places) - before, places)
+        self._noisy = _Noisy(clip, sigma)
 
     @_harmless
     def _before_step(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
@@ -355,7 +357,7 @@ class OpacusAudit:
         before = self._after if self._next is None else self._next
         self._next = None
         if before is not None:
-            self._moved.append((self._record.step, changed(before, now)))
+            self._moved.append((self._record.step, before, now))
         if self._noisy is None:
             if self._is_outermost("add_noise"):
                 self._record.see("plain-step")
@@ -367,7 +369,7 @@ class OpacusAudit:
         self._stepped += 1
         self._given = [p.grad for p in self._params]
         if due(self._record.step):
-            self._weights = _sample(self._params, self._noisy.places)
+            self._weights = self._sampled(self._params)
 
     @_harmless
     def _after_step(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
@@ -395,24 +397,29 @@ class OpacusAudit:
             sigma, rate = told
             if sigma > 0 and abs(sigma / noisy.sigma - 1 if noisy.sigma else 1) > 1e-6:
                 self._record.see("sigma-told", f"{noisy.sigma:.4g}", sigma)
-                self._record.noise.rescale_last(self._unit(noisy.sigma) / self._unit(sigma))
+                self._record.noise.rescale_last(self._effective(sigma) * noisy.clip)
         around = self._record.around
         around.note(clip=noisy.clip, sigma=noisy.sigma, rate=self._learning_rate())
         if self._record.batches.size is not None:
             around.note(size=self._record.batches.size)
         if used is not None and all(each is not None for each in used):
-            around.note(**_compared(_sample(used, noisy.places), noisy.clipped, noisy.noise))
+            around.note_used(self._sampled(used), *self._last())
         if used is not None and self._weights is not None:
-            move = _sample(self._params, noisy.places) - self._weights
-            around.note(**move_numbers(move, noisy.clipped, noisy.noise))
+            move = self._sampled(self._params) - self._weights
+            around.note(**move_numbers(move, *self._last()))
         self._weights = None
         self._given = []
         self._parts = 0
         self._record.close_step(Told(noisy.clip, sigma, rate))
 
-    def _unit(self, sigma: float) -> float:
-        effective = self._effective(sigma)
-        return effective if effective > 0 else 1.0
+    def _sampled(self, tensors: Sequence[Any]) -> torch.Tensor:
+        """Numbers of some tensors, one for each weight, at the places of the noise's sample."""
+        sampled: torch.Tensor = self._record.noise.sampled(_alone(tensors))
+        return sampled
+
+    def _last(self) -> tuple[Any, Any]:
+        """The clipped sum and the noise of the last step at these places."""
+        return self._record.noise.last()
 
     def _warn(self) -> None:
         """Tell what is exact at the step that shows it, each kind once."""
@@ -446,7 +453,13 @@ class OpacusAudit:
     def _learning_rate(self) -> float:
         return float(self._optimizer.param_groups[0].get("lr", np.nan))
 
+    def _close_unused(self) -> None:
+        """Close a step that the accountant was told and no optimizer used: a new batch begins."""
+        if self._noisy is not None:
+            self._close(None)
+
     def _note_batch(self, size: int) -> None:
+        self._close_unused()
         self._parts += 1
         if not self._fills_empty():
             self._record.batches.add(size)
@@ -456,11 +469,18 @@ class OpacusAudit:
         return bool(getattr(getattr(self._loader, "collate_fn", None), "rand_on_empty", False))
 
     def _note_raw(self) -> None:
-        """Note the norm of the batch's gradient, which the backward pass leaves beside the rows."""
+        """Note the norm of the batch's gradient, which the backward pass leaves beside the rows.
+
+        It matters only where C, the noise or the learning rate change: they may follow it.
+        """
+        now = (self._clip(), float(self._optimizer.noise_multiplier), self._learning_rate())
+        self._varies = self._varies or self._settings not in (None, now)
+        self._settings = now
+        if not self._varies:
+            return
         gradients = [p.grad for p in self._params if p.grad is not None]
         if self._parts == 1 and gradients:
-            norms = prints(gradients)
-            self._record.around.note(raw=torch.dot(norms, norms).sqrt())
+            self._record.around.note(raw=torch.linalg.vector_norm(prints(gradients)))
 
     def _note_look(self, gradients: Any, added: Any, clip: Any, norms: Any = None) -> None:
         look: Look = look_at(self._record.step, gradients, added, clip, norms)
@@ -544,11 +564,12 @@ class OpacusAudit:
         moves = list(self._moved)
         before = self._after if self._next is None else self._next
         if before is not None:
-            moves.append((step, changed(before, prints(self._params))))
+            moves.append((step, before, prints(self._params)))
         events = []
-        for moved_at, moved in moves:
-            if local(moved).any():
-                name = self._record.names[int(local(moved).argmax())]
+        for moved_at, earlier, later in moves:
+            moved = changed(earlier, later)
+            if moved.any():
+                name = self._record.names[int(moved.argmax())]
                 events.append(Event("outside-step", moved_at, name))
         if self._inner is None or self._first is None:
             return events
@@ -587,7 +608,7 @@ class OpacusAudit:
             self._beside.clear()
 
     def _after_forward(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
-        if torch.compiler.is_compiling() or module is not self._inner or module is None:
+        if module is not self._inner or module is None or torch.compiler.is_compiling():
             return
         if not module.training or not torch.is_grad_enabled():
             return
@@ -600,6 +621,7 @@ class OpacusAudit:
         leaves = pytree.tree_leaves((args, kwargs))
         inputs = next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor)), None)
         axis = 0 if getattr(self._model, "batch_first", True) else 1
+        self._close_unused()
         if inputs is not None and inputs.ndim > axis:
             self._record.batches.add_inputs(inputs.movedim(axis, 0))
         if self._is_due():
@@ -730,7 +752,7 @@ class OpacusAudit:
         same = (
             end is not None
             and len(end) == len(later._first)
-            and not bool(changed(end.cpu(), later._first.cpu()).any())
+            and not changed(end, later._first).any()
         )
         return Earlier(seen.steps, seen.noise.sizes, seen.noise.sample, same)
 
@@ -747,7 +769,7 @@ class OpacusAudit:
         state = {
             "record": self._record.state(),
             "account": None if self._account is None else self._account.state(),
-            "moved": [(step, local(each)) for step, each in self._moved],
+            "moved": [(step, local(each), local(other)) for step, each, other in self._moved],
         }
         return pytree.tree_map(_as_tensor, state)
 
@@ -757,7 +779,7 @@ class OpacusAudit:
         self._record.load(state["record"])
         self._resumed = len(self._record.told)
         self._told_of = len(self._record.events)
-        self._moved = [(step, torch.from_numpy(each)) for step, each in state["moved"]]
+        self._moved = [(step, each, other) for step, each, other in state["moved"]]
         if self._account is not None and state["account"] is not None:
             self._account.load(state["account"])
 
@@ -809,40 +831,9 @@ def _rows(grad_sample: Any) -> int:
     return len(grad_sample)
 
 
-def _sample(tensors: Sequence[torch.Tensor], places: Sequence[slice]) -> torch.Tensor:
-    """Some numbers of each tensor, all in one."""
-    first = shard(tensors[0])
-    parts = [
-        shard(each.detach()).reshape(-1)[some].to(first)
-        for each, some in zip(tensors, places, strict=True)
-    ]
-    return torch.cat(parts).float()
-
-
-def _compared(
-    used: torch.Tensor, clipped: torch.Tensor, noise: torch.Tensor
-) -> dict[str, torch.Tensor]:
-    """How the gradient that is used consists of the clipped sum and the noise."""
-    wanted = clipped + noise
-    squares = torch.dot(wanted, wanted)
-    product = torch.dot(used, wanted)
-    length = torch.dot(used, used)
-    # Least squares: the multiples of the clipped sum and of the noise that come nearest.
-    across = torch.dot(clipped, noise)
-    own = torch.dot(clipped, clipped)
-    spread = torch.dot(noise, noise)
-    determinant = own * spread - across**2
-    to_clipped = torch.dot(used, clipped)
-    to_noise = torch.dot(used, noise)
-    of_clipped = (to_clipped * spread - to_noise * across) / determinant
-    of_noise = (to_noise * own - to_clipped * across) / determinant
-    rest = used - of_clipped * clipped - of_noise * noise
-    return {
-        "factor": product / squares,
-        "off": 1 - product / (squares * length).sqrt(),
-        "kept": of_noise / of_clipped,
-        "rest": (torch.dot(rest, rest) / length).sqrt(),
-    }
+def _alone(tensors: Sequence[Any]) -> list[Any]:
+    """The tensors without the graph that some may come from."""
+    return [each.detach() if each.requires_grad else each for each in tensors]
 
 
 def _copy(tensor: Any) -> Any:

@@ -46,7 +46,10 @@ def arrays(argument: str, tree: Any, shapes: Mapping[str, tuple[int, ...]]) -> l
         )
     found = []
     for name, leaf in named.items():
-        array = np.asarray(leaf) if namespace(leaf) is np else leaf.detach()
+        if namespace(leaf) is np:
+            array = np.asarray(leaf)
+        else:
+            array = leaf.detach() if leaf.requires_grad else leaf
         if array.shape != shapes[name]:
             raise ValueError(
                 f"{argument} has the shape {tuple(array.shape)} at {name!r}; it must be "

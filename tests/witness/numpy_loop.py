@@ -413,6 +413,19 @@ class MoreInTensor(Training):
         return [2 * first, *others]
 
 
+class TakenBack(Training):
+    """A part of each step's noise takes back that of the step before, in a small model."""
+
+    steps = 100
+    shapes = ((8,),)
+
+    def noise(self, step, sums):
+        fresh = super().noise(step, sums)
+        last = getattr(self, "last", super().noise(step, sums))
+        self.last = fresh
+        return [(a - 0.6 * b) / 1.36**0.5 for a, b in zip(fresh, last, strict=True)]
+
+
 class LateDrop(Training):
     def deviation(self, step):
         return 1.0 if step < 45 else 0.5
@@ -536,6 +549,7 @@ NOISE = [
     (OneStepAgain, "the noise of step 41 is that of step 11", "less private"),
     (SameInTensors, "tensors 0 and 1 get the same noise in step", "less private"),
     (TensorsCorrelated, "the noise of tensors 0 and 1 is correlated", "less private"),
+    (TakenBack, "the noise of a step is correlated with that of the step", "side unknown"),
     (Coarse, "the noise takes few values", "less private"),
     (Fp16, "the noise takes few values: it has the precision of fp16", "less private"),
     (Sparse, "of the noise is exactly 0", "less private"),
