@@ -22,8 +22,9 @@ collect_ignore += ["oralib/canaries/_torch.py", "orabook/trainings/_opacus.py"]
 collect_ignore += ["oraudit/neighbour_test/pytorch.py", "oraudit/neighbour_test/random_numbers.py"]
 collect_ignore += [
     f"oraudit/ways/{name}.py"
-    for name in ("beside", "fingerprints", "generators", "inputs", "opacus", "watch")
+    for name in ("beside", "distributed", "fingerprints", "generators", "inputs", "opacus")
 ]
+collect_ignore += [f"oraudit/ways/{name}.py" for name in ("kinds", "ranks", "sharded", "watch")]
 collect_ignore += ["orabook/trainings/tf_privacy.py"]
 
 

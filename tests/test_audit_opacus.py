@@ -338,15 +338,9 @@ def test_error_of_the_audit_does_not_reach_the_training(monkeypatch):
     assert "division by zero" in str(result)
 
 
-@pytest.mark.parametrize("name", ["DistributedDPOptimizer", "FSDPOptimizerFastGradientClipping"])
-def test_ranks_are_refused_by_name(name):
-    import opacus.optimizers as optimizers
-
+def test_other_optimizers_are_refused_by_name():
     from oraudit.ways.opacus import CannotAttach, attach
 
-    kind = getattr(optimizers, name)
-    with pytest.raises(CannotAttach, match=f"{name}: attach cannot join ranks"):
-        attach(kind.__new__(kind))
     with pytest.raises(CannotAttach, match="optimizer is SGD"):
         attach(torch.optim.SGD(network().parameters(), lr=1))
 

@@ -16,6 +16,9 @@ __all__ = ["add", "run"]
 #: The exit status of a usage error, as of every command.
 USAGE = 2
 
+#: The worst exit status first.
+WORST = (EXIT["failed"], EXIT["cannot tell"], EXIT["passed"])
+
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to a parser."""
@@ -60,12 +63,20 @@ def run(options: argparse.Namespace) -> int:
     with watch(claim=claim, allow=options.allow, required=False) as audits:
         ended_well = _run_script(options.script, options.arguments, module=options.module)
     sys.stdout.flush()
-    print(f"\n{audits}")
+    text = f"\n{audits}"
     status = EXIT[audits.status]
     if not ended_well:
-        print("the script ended in an error: what came after it was not seen")
-        return max(status, EXIT["cannot tell"]) if status != EXIT["failed"] else status
-    return status
+        text += "\nthe script ended in an error: what came after it was not seen"
+        status = min(status, EXIT["cannot tell"], key=WORST.index)
+    if audits.meeting is None:
+        print(text)
+        return status
+    return audits.meeting.settle(status, text, worst=WORST, well=ended_well, say=_print_now)
+
+
+def _print_now(text: str) -> None:
+    """Print before another process ends this one."""
+    print(text, flush=True)
 
 
 def _run_script(script: str, arguments: Sequence[str], *, module: bool) -> bool:

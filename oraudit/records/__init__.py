@@ -4,6 +4,7 @@ from oraudit.records.around import Around
 from oraudit.records.batches import Batches
 from oraudit.records.clipping import Look
 from oraudit.records.noise import Noise
+from oraudit.records.ranks import Ranks
 from oraudit.records.record import Earlier, Event, Kind, Record, Seen, Told
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Kind",
     "Look",
     "Noise",
+    "Ranks",
     "Record",
     "Seen",
     "Told",

@@ -127,6 +127,16 @@ class AroundRecord:
             nearest=abs(norms / clip - 1).min(),
         )
 
+    @property
+    def now(self) -> dict[str, Any]:
+        """What was noted of the step under way."""
+        return dict(self._now)
+
+    @property
+    def last(self) -> dict[str, float]:
+        """The numbers of the step that has ended last."""
+        return _numbers(self._steps[-1]) if self._steps else {}
+
     def note_used(self, used: Any, clipped: Any, noise: Any) -> None:
         """Note a sample of the gradient that the optimizer steps with, and what it is made of."""
         rows = namespace(used).stack([used, clipped, noise])

@@ -63,10 +63,15 @@ class BatchRecord:
         """How many examples the step under way has so far."""
         return self._size
 
-    def end_step(self) -> None:
+    @property
+    def inputs(self) -> list[Any] | None:
+        """The fingerprints of the step under way; None if they are not those of its examples."""
         known = sum(len(part) for part in self._parts) == self._size
+        return list(self._parts) if known else None
+
+    def end_step(self) -> None:
         self._sizes.append(self._size)
-        self._all.append(self._parts if known else None)
+        self._all.append(self.inputs)
         self.forget_step()
 
     def forget_step(self) -> None:

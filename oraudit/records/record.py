@@ -15,6 +15,7 @@ from oraudit.records.around import Around, AroundRecord
 from oraudit.records.batches import Batches, BatchRecord
 from oraudit.records.clipping import Look
 from oraudit.records.noise import Noise, NoiseRecord
+from oraudit.records.ranks import Ranks
 
 __all__ = ["Earlier", "Event", "Kind", "Record", "Seen", "Told"]
 
@@ -108,6 +109,8 @@ class Seen:
         Numbers of each step that must not follow the batch, and numbers of the batch.
     earlier
         Trainings of the same process that came before.
+    ranks
+        What each process of a distributed training did; None if there is one process.
     """
 
     names: Sequence[str]
@@ -120,6 +123,7 @@ class Seen:
     claim: tuple[float, float] | None
     around: Around | None = None
     earlier: Sequence[Earlier] = ()
+    ranks: Ranks | None = None
 
     @property
     def steps(self) -> int:

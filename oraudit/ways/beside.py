@@ -163,7 +163,7 @@ class Beside:
     def _alone(self, places: list[int], size: int, count: int) -> Made:
         module = bare(self._module)
         own = {id(parameter) for parameter in self._parameters}
-        values = {name: p.detach() for name, p in self._module.named_parameters()}
+        values = {name: self._value(p) for name, p in self._module.named_parameters()}
         names = {id(p): name for name, p in self._module.named_parameters() if id(p) in own}
         mine = {name: values[name] for name in names.values()}
         others = {name: value for name, value in values.items() if name not in mine}
@@ -201,6 +201,9 @@ class Beside:
                 raise NotMade("the model's output is another one when it is run again")
         gradients = [found[names[id(parameter)]].detach() for parameter in self._parameters]
         return Made(self._scaled(gradients, size), list(range(count)), size, mixed)
+
+    def _value(self, parameter: torch.Tensor) -> torch.Tensor:
+        return parameter.detach()
 
     def _has_rows(self, leaf: Any, size: int) -> bool:
         return torch.is_tensor(leaf) and leaf.ndim > self._axis and leaf.shape[self._axis] == size
@@ -242,7 +245,8 @@ def bare(module: torch.nn.Module, known: dict[int, Any] | None = None) -> torch.
         return known[id(module)]
     if isinstance(module, torch.jit.ScriptModule):
         raise NotMade("the model is compiled by torch.jit")
-    twin = module.__class__.__new__(module.__class__)
+    # Not the class's own __new__: that of a module in shards makes another module.
+    twin: torch.nn.Module = object.__new__(module.__class__)
     known[id(module)] = twin
     for name, value in module.__dict__.items():
         if name.endswith("_hooks") or "_hooks_" in name:

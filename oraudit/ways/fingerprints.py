@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["Watched", "changed", "prints"]
+__all__ = ["Watched", "changed", "local", "prints", "shard"]
 
 
 def prints(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -19,11 +19,16 @@ def prints(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     if not tensors:
         return torch.zeros(0)
     with torch.no_grad():
-        norms = torch._foreach_norm(list(tensors))
+        norms = torch._foreach_norm([shard(each) for each in tensors])
         first = norms[0]
         if any(norm.dtype != first.dtype or norm.device != first.device for norm in norms):
             norms = [norm.to(first) for norm in norms]
         return torch.stack(norms)
+
+
+def shard(tensor: Any) -> torch.Tensor:
+    """The part of a tensor that this process has, of those that are spread over processes."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 def changed(before: Any, after: Any) -> NDArray[np.bool_]:

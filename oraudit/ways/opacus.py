@@ -83,7 +83,9 @@ def attach(
     allow
         Names of findings that are post-processing and meant.
     """
-    return OpacusAudit(optimizer, model, loader, claim=claim, allow=allow)
+    from oraudit.ways.kinds import audit  # which is made of what is here
+
+    return audit(optimizer, model, loader, claim=claim, allow=allow)
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,9 @@ def _harmless(method: Callable[..., Any]) -> Callable[..., Any]:
 
 class OpacusAudit:
     """An audit that stands around a private optimizer of Opacus; made by :func:`attach`."""
+
+    #: What makes gradients beside.
+    _maker: type[Beside] = Beside
 
     def __init__(
         self,
@@ -149,8 +154,8 @@ class OpacusAudit:
         self._own = {id(p) for p in self._params}
         self._others = Watched()
         self._buffers = Watched()
-        self._beside = self._make_beside()
         self._unmade = "the model was not given"
+        self._beside = self._make_beside()
         self._made = 0
 
         self._comparable = False
@@ -316,6 +321,10 @@ class OpacusAudit:
             self._begin()
         if self._account is not None and (lost := self._account.open()):
             self._record.see("accountant-forgot", number=lost)
+        return self._clipped()
+
+    def _clipped(self) -> Any:
+        """What is kept of the clipped sums until the noise is added."""
         sums = _alone([p.summed_grad for p in self._params])
         # What adds noise may do it in place; once it was seen to leave sums alone, none is copied.
         copies = sums if self._sums_stay else [each.clone() for each in sums]
@@ -360,7 +369,7 @@ class OpacusAudit:
         self._stepped += 1
         self._given = [p.grad for p in self._params]
         if due(self._record.step):
-            self._weights = self._record.noise.sampled(_alone(self._params))
+            self._weights = self._sampled(self._params)
 
     @_harmless
     def _after_step(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
@@ -394,15 +403,23 @@ class OpacusAudit:
         if self._record.batches.size is not None:
             around.note(size=self._record.batches.size)
         if used is not None and all(each is not None for each in used):
-            sample = self._record.noise.sampled(_alone(used))
-            around.note_used(sample, *self._record.noise.last())
+            around.note_used(self._sampled(used), *self._last())
         if used is not None and self._weights is not None:
-            move = self._record.noise.sampled(_alone(self._params)) - self._weights
-            around.note(**move_numbers(move, *self._record.noise.last()))
+            move = self._sampled(self._params) - self._weights
+            around.note(**move_numbers(move, *self._last()))
         self._weights = None
         self._given = []
         self._parts = 0
         self._record.close_step(Told(noisy.clip, sigma, rate))
+
+    def _sampled(self, tensors: Sequence[Any]) -> torch.Tensor:
+        """Numbers of some tensors, one for each weight, at the places of the noise's sample."""
+        sampled: torch.Tensor = self._record.noise.sampled(_alone(tensors))
+        return sampled
+
+    def _last(self) -> tuple[Any, Any]:
+        """The clipped sum and the noise of the last step at these places."""
+        return self._record.noise.last()
 
     def _warn(self) -> None:
         """Tell what is exact at the step that shows it, each kind once."""
@@ -581,7 +598,7 @@ class OpacusAudit:
             return None
         first = getattr(self._model, "batch_first", True)
         mean = self._optimizer.loss_reduction == "mean"
-        return Beside(self._inner, self._params, batch_axis=0 if first else 1, mean=mean)
+        return self._maker(self._inner, self._params, batch_axis=0 if first else 1, mean=mean)
 
     def _is_due(self) -> bool:
         return self._beside is not None and due(self._record.step)
@@ -650,13 +667,17 @@ class OpacusAudit:
         if made.mixed > RULE_ROUNDING:
             self._record.see("examples-mix", number=made.mixed)
             return
+        self._hold_norms(made, norms)
+        if made.whole:
+            self._note_look(made.gradients, [p.grad for p in self._params], self._clip())
+
+    def _hold_norms(self, made: Any, norms: Any) -> None:
+        """Hold the norms that ghost clipping takes for examples against those of gradients."""
         real = example_norms(made.gradients)
         ratio = real / norms[made.rows].clamp(min=1e-12)
         worst = float(ratio[(ratio - 1).abs().argmax()])
         if abs(worst - 1) > RULE_ROUNDING and float(real.max()) > 0:
             self._record.see("ghost-norm", number=worst)
-        if made.whole:
-            self._note_look(made.gradients, [p.grad for p in self._params], self._clip())
 
     # ------------------------------------------------------------------------------------- result
 
@@ -771,12 +792,6 @@ def _check_kind(optimizer: Any) -> None:
             f"optimizer is {kind}, not an optimizer of opacus.optimizers: give what "
             "PrivacyEngine.make_private has returned"
         )
-    if any(
-        word in base.__name__
-        for base in type(optimizer).__mro__
-        for word in ("Distributed", "FSDP")
-    ):
-        raise CannotAttach(f"optimizer is {kind}: attach cannot join ranks yet")
 
 
 def _weak(method: Any) -> Callable[..., None]:

@@ -14,7 +14,10 @@ from opacus import PrivacyEngine
 
 from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Finding, Status
 from oraudit.report import Result
+from oraudit.ways.distributed import DistributedAudit
+from oraudit.ways.kinds import audit
 from oraudit.ways.opacus import CannotAttach, OpacusAudit
+from oraudit.ways.ranks import Meeting
 
 __all__ = ["Audits", "NothingPrivate", "Refused", "watch"]
 
@@ -49,6 +52,12 @@ class Audits(list[OpacusAudit | Refused]):
             if status in found:
                 return status
         return CANNOT_TELL
+
+    @property
+    def meeting(self) -> Meeting | None:
+        """Where the ranks of a distributed training meet; None if there is one process."""
+        meetings = [audit.meeting for audit in self if isinstance(audit, DistributedAudit)]
+        return meetings[-1] if meetings else None
 
     def check(self) -> None:
         """Return only if all audits passed; otherwise raise AssertionError with the reports."""
@@ -119,6 +128,6 @@ def _audit(
     """The audit of what ``make_private`` has returned."""
     earlier = [audit for audit in audits if isinstance(audit, OpacusAudit)]
     try:
-        return OpacusAudit(parts[1], parts[0], parts[-1], claim=claim, allow=allow, earlier=earlier)
+        return audit(parts[1], parts[0], parts[-1], claim=claim, allow=allow, earlier=earlier)
     except CannotAttach as reason:
         return Refused(str(reason))

@@ -1,0 +1,204 @@
+"""The processes of a distributed training, its ranks, tell each other what each has seen.
+
+They meet once in each private step, at a point that all of them pass: one sum, or one gathering,
+of the numbers that are looked at, and one gathering of a row of counts. Nobody waits for a rank
+that would not come: before the first step all say through the store of the process group that they
+are there, or none meets; and whoever leaves says so once more, and all stop at the next step.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import distributed
+
+__all__ = ["CannotMeet", "Ended", "Meeting"]
+
+#: So many seconds a rank is waited for where nothing else makes ranks wait for each other.
+PATIENCE = 60.0
+
+#: The first rank may go on alone after the training, as an evaluation does; the others wait.
+LONG_PATIENCE = 3600.0
+
+#: What a rank says of itself in each step.
+WATCHING = 0
+FAILED = 1
+LEAVING = 2
+
+
+class CannotMeet(RuntimeError):
+    """Why ranks cannot tell each other what they see."""
+
+
+class Ended(Exception):
+    """Why ranks meet no more."""
+
+
+class Meeting:
+    """All ranks of the default process group; made on each of them at the same time.
+
+    Parameters
+    ----------
+    facts
+        What must be said before the first step; :attr:`facts` has those of all ranks.
+    """
+
+    def __init__(self, facts: Any) -> None:
+        if not distributed.is_available() or not distributed.is_initialized():
+            raise CannotMeet("there is no process group")
+        self.rank = distributed.get_rank()
+        self.world = distributed.get_world_size()
+        self._store = distributed.distributed_c10d._get_default_store()
+        number = self._store.add(f"oraudit/{self.rank}/audits", 1)
+        self._name = f"oraudit/{number}"
+        try:
+            self.facts = self._assemble(facts)
+        except RuntimeError as error:
+            if isinstance(error, CannotMeet):
+                raise
+            raise CannotMeet(f"the store of the process group does not answer ({error})") from None
+        self.ended = ""
+        self.steps = 0
+        self._sent = 0
+        self._last: torch.Tensor | None = None
+        self._messages: list[list[Any]] = [[] for _ in range(self.world)]
+
+    def _key(self, what: str, rank: int) -> str:
+        return f"{self._name}/{what}/{rank}"
+
+    def _assemble(self, facts: Any) -> list[Any]:
+        """Say what is known of this rank, and hear it of all; or agree that nobody meets."""
+        self._store.set(self._key("facts", self.rank), json.dumps(facts))
+        missing = self._wait("facts")
+        # The first to say how it ends says it for all.
+        wanted = json.dumps(missing)
+        absent = json.loads(self._store.compare_set(f"{self._name}/absent", "", wanted))
+        if absent:
+            names = ", ".join(str(rank) for rank in absent)
+            plural = "s" if len(absent) > 1 else ""
+            raise CannotMeet(
+                f"rank{plural} {names} attached no audit within {PATIENCE:.0f} s: attach one on "
+                "every rank"
+            )
+        return [json.loads(self._store.get(self._key("facts", r))) for r in range(self.world)]
+
+    def _wait(self, what: str) -> list[int]:
+        """Wait until all ranks have said something; return those that have not."""
+        keys = [self._key(what, rank) for rank in range(self.world)]
+        self._poll(lambda: self._store.check(keys), PATIENCE)
+        return [rank for rank, key in enumerate(keys) if not self._store.check([key])]
+
+    def _poll(self, arrived: Callable[[], bool], patience: float) -> None:
+        """Wait, so that signals arrive."""
+        end = time.monotonic() + patience
+        while not arrived() and time.monotonic() < end:
+            time.sleep(0.02)
+
+    # ------------------------------------------------------------------------------- in each step
+
+    def hear(self) -> None:
+        """Read how all ranks were in the last step; raise Ended, on all alike, if one is not on."""
+        if self.ended:
+            raise Ended(self.ended)
+        if self._last is None:
+            return
+        states = self._last[:, 0].tolist()
+        for rank, state in enumerate(states):
+            if state == FAILED:
+                self.ended = f"the audit of rank {rank} met an error"
+            if state == LEAVING:
+                self.ended = f"the audit of rank {rank} was taken off"
+        if self.ended:
+            raise Ended(self.ended)
+
+    def send(self, message: Any) -> None:
+        """Leave a message that all ranks can read after the step."""
+        self._store.set(f"{self._key('message', self.rank)}/{self._sent}", json.dumps(message))
+        self._sent += 1
+
+    def read(self) -> list[list[Any]]:
+        """The messages of each rank that were sent before it met the others last."""
+        counts = [0] * self.world if self._last is None else self._last[:, 1].tolist()
+        for rank, count in enumerate(counts):
+            for number in range(len(self._messages[rank]), count):
+                message = self._store.get(f"{self._key('message', rank)}/{number}")
+                self._messages[rank].append(json.loads(message))
+        return self._messages
+
+    def add_up(self, numbers: torch.Tensor) -> torch.Tensor:
+        """The sum of all ranks' numbers."""
+        distributed.all_reduce(numbers)
+        return numbers
+
+    def gather(self, numbers: torch.Tensor) -> torch.Tensor:
+        """A row of each rank's numbers, of which all have equally many."""
+        table = numbers.new_empty((self.world, *numbers.shape))
+        distributed.all_gather(list(table.unbind()), numbers)
+        return table
+
+    def tell(self, counts: torch.Tensor, state: int = WATCHING) -> torch.Tensor:
+        """Tell all ranks how this one is, how many messages it has sent, and a row of counts.
+
+        Return the rows of all, which begin with these two.
+        """
+        head = torch.tensor([state, self._sent], device=counts.device)
+        self._last = self.gather(torch.cat([head, counts]))
+        self.steps += 1
+        return self._last
+
+    # ------------------------------------------------------------------------------- at the end
+
+    def settle(
+        self,
+        status: int,
+        text: str,
+        *,
+        worst: Sequence[int],
+        well: bool,
+        say: Callable[[str], Any],
+    ) -> int:
+        """Let one rank report, and return the status that all agree on.
+
+        The first rank waits for all, and says the text of one with the worst status, the first of
+        ``worst`` that there is. Where a script has not ended well it waits for nobody, as others
+        may wait for this process in vain: then the first that comes here reports.
+        """
+        try:
+            return self._settle(status, text, list(worst), well=well, say=say)
+        except RuntimeError:  # the process that keeps the messages has ended
+            say(text)
+            return status
+
+    def _settle(
+        self, status: int, text: str, worst: list[int], *, well: bool, say: Callable[[str], Any]
+    ) -> int:
+        store = self._store
+        everyone = range(self.world)
+        agreed = f"{self._name}/agreed"
+        ends = [self._key("end", rank) for rank in everyone]
+        store.set(ends[self.rank], json.dumps([status, text]))
+        if well:
+            awaited = ends if self.rank == 0 else [agreed]
+            self._poll(lambda: store.check(awaited) or store.check([agreed]), LONG_PATIENCE)
+        speaker = store.compare_set(f"{self._name}/speaker", "", str(self.rank))
+        if int(speaker) != self.rank:
+            if well and store.check([agreed]):
+                status = int(store.get(agreed))
+            store.set(self._key("parted", self.rank), "")
+            return status
+        said = {
+            rank: json.loads(store.get(ends[rank]))
+            for rank in everyone
+            if store.check([ends[rank]])
+        }
+        rank = min(said, key=lambda rank: (worst.index(said[rank][0]), rank))
+        status, text = said[rank]
+        differ = len({each for _, each in said.values()}) > 1
+        say(f"rank {rank} of {self.world}\n{text}" if differ else text)
+        store.set(agreed, str(status))
+        if well:  # this process may keep the messages: it goes last
+            others = [self._key("parted", rank) for rank in everyone if rank != self.rank]
+            self._poll(lambda: store.check(others), PATIENCE / 6)
+        return status
