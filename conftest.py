@@ -26,6 +26,11 @@ collect_ignore += [
 ]
 collect_ignore += [f"oraudit/ways/{name}.py" for name in ("kinds", "ranks", "sharded", "watch")]
 collect_ignore += ["orabook/trainings/tf_privacy.py"]
+# Trainings that tests import where PyTorch is there.
+collect_ignore += [
+    f"tests/witness/{name}.py"
+    for name in ("cases", "honest", "loop_bugs", "opacus_bugs", "opacus_loop", "planted")
+]
 
 
 #: Of the slow tests these take longest. They begin first, so that no worker waits at the end.

@@ -93,6 +93,7 @@ def test_parts_join_to_one_table(tmp_path):
     assert table.table([BUG, FINE], runs) == table.table([BUG, FINE], [SEEN, PASSED])
 
 
+@pytest.mark.slow
 def test_processes_change_nothing():
     jobs = [
         (name, "witness", seed) for name in ("a loop: small", "a loop: no noise") for seed in (1, 2)

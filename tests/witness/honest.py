@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from . import loop_bugs, numpy_loop
@@ -339,24 +340,22 @@ def torch_loop(seed):
 
 
 def jax_loop(seed):
-    """A loop in JAX; the audit is called inside of ``jit``, by a callback."""
+    """A loop in JAX; the audit is called inside of ``jit``, by a callback.
+
+    Random numbers are NumPy's: those of JAX take seconds to compile.
+    """
     import jax
     import jax.numpy as jnp
 
     import oraudit
 
+    rng = np.random.default_rng(seed)
     audit = oraudit.Audit(examples=EXAMPLES)
-    inputs = jnp.asarray(numbers()[0].numpy())
-    labels = jnp.asarray(numbers()[1].numpy())
-    key = jax.random.key(seed)
-    key, first, last = jax.random.split(key, 3)
-    weights = {
-        "first": 0.3 * jax.random.normal(first, (16, 12)),
-        "last": 0.3 * jax.random.normal(last, (12, 4)),
-    }
+    inputs, labels = (each.numpy() for each in numbers())
 
     def loss(weights, x, y):
-        return -jax.nn.log_softmax(jnp.tanh(x @ weights["first"]) @ weights["last"])[y]
+        scores = jnp.tanh(x @ weights["first"]) @ weights["last"]
+        return jax.nn.logsumexp(scores) - scores[y]
 
     def note(**arrays):
         kept = arrays.pop("kept")
@@ -364,32 +363,27 @@ def jax_loop(seed):
         audit.step(clip=0.1, sigma=1.0, rate=0.1, batch=int(kept.sum()), **arrays)
 
     @jax.jit
-    def step(weights, key):
-        draw, *keys = jax.random.split(key, 3)
-        kept = jax.random.uniform(draw, (EXAMPLES,)) < 0.1
+    def step(weights, kept, noise):
         rows = jax.vmap(jax.grad(loss), (None, 0, 0))(weights, inputs, labels)
         norms = jnp.sqrt(sum((each**2).sum((1, 2)) for each in rows.values()))
         factors = jnp.minimum(1, 0.1 / norms) * kept
         clipped = {name: jnp.einsum("i,ijk", factors, each) for name, each in rows.items()}
-        noisy = {
-            name: each + 0.1 * jax.random.normal(key, each.shape)
-            for (name, each), key in zip(clipped.items(), keys, strict=True)
-        }
-        jax.debug.callback(
-            note,
-            ordered=True,
-            per_example=rows,
-            clipped=clipped,
-            noisy=noisy,
-            weights=weights,
-            kept=kept,
-        )
+        noisy = {name: each + noise[name] for name, each in clipped.items()}
+        sums = {"per_example": rows, "clipped": clipped, "noisy": noisy}
+        jax.debug.callback(note, ordered=True, **sums, weights=weights, kept=kept)
         return {name: w - 0.1 / BATCH * noisy[name] for name, w in weights.items()}
 
-    for each in jax.random.split(key, STEPS):
-        weights = step(weights, each)
+    shapes = {"first": (16, 6), "last": (6, 4)}
+    weights = {name: np.float32(0.3) * _normal(rng, shape) for name, shape in shapes.items()}
+    for _ in range(STEPS // 2):
+        noise = {name: np.float32(0.1) * _normal(rng, shape) for name, shape in shapes.items()}
+        weights = step(weights, rng.random(EXAMPLES) < 0.1, noise)
     jax.effects_barrier()
     return audit.result()
+
+
+def _normal(rng, shape):
+    return rng.standard_normal(shape, dtype=np.float32)
 
 
 LOOPS = [

@@ -324,6 +324,15 @@ class SquaredNorm(Training):
         return super().cap(norms**2)
 
 
+class MeanScaled(Training):
+    """Norms are those of the gradients of the mean loss."""
+
+    def norms(self, gradients):
+        return super().norms(gradients) / np.float32(len(gradients[0]))
+
+    clip = 0.01
+
+
 class SomethingElse(Training):
     def clipped(self, gradients):
         sums = super().clipped(gradients)
@@ -353,6 +362,7 @@ CLIPPING = [
     (SomeWeighted, "some examples have another factor than C / norm: an example", "less private"),
     (CoarseNorms, "norms are computed in bf16", "less private"),
     (SquaredNorm, "the norm is squared: an example adds up to", "safer"),
+    (MeanScaled, "norms are those of gradients over the batch's size", "less private"),
     (SomethingElse, "the clipped sum differs from the sum of clipped", "side unknown"),
 ]
 

@@ -110,7 +110,7 @@ class Training:
             self.act(self.x[part], self.y[part])
         batch = (self.x[:BATCH], self.y[:BATCH])
         scale = 1 if self.optimizer.loss_reduction == "sum" else BATCH
-        options = {"scale": scale, "tries": BATCH, **options}
+        options = {"scale": scale, "tries": BATCH // 2, **options}
         return neighbours(self.act, self.model, self.optimizer, batch, **options)
 
 
