@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from . import honest, loop_bugs, opacus_bugs
+from . import honest, loop_bugs, opacus_bugs, planted_cases
 from .case import Case
 
 __all__ = ["BUGS", "CASES", "HONEST"]
 
-#: Bugs by where they come from. Those of several processes join here, in a room of their own.
+#: Bugs by where they come from. Those of several processes are in test_audit_distributed.
 _SOURCES: dict[str, list[Case]] = {
     "known when the checks were written": opacus_bugs.DESIGN,
     "first met afterwards": opacus_bugs.FRESH,
@@ -17,6 +17,7 @@ _SOURCES: dict[str, list[Case]] = {
     "known limits": opacus_bugs.LIMITS,
     "the noise is deleted": [*opacus_bugs.DELETED, *loop_bugs.DELETED],
     "what may be post-processing": opacus_bugs.HARMLESS,
+    "planted by a reader, and missed": planted_cases.CASES,
 }
 
 BUGS: list[Case] = [
