@@ -15,6 +15,9 @@ __all__ = ["Row", "broken_promises", "pages", "read_runs", "table", "write_runs"
 #: The least share of bugs that are seen whose cause is named.
 NAMED = 2 / 3
 
+#: What parts the summary from the table of every case, for the page that shows both.
+EVERY = "<!-- every case -->"
+
 _KINDS = {field.name: field.type for field in fields(Run)}
 
 
@@ -209,6 +212,8 @@ def pages(rows: Sequence[Row], versions: Iterable[str]) -> str:
             f"| {sum(group[0].listed for group in own)} "
             f"| {sum(any(row.wrong for row in group) for group in own)} |"
         )
+    summary, *variants = _honest([row for row in rows if row.truth == HONEST])
+    lines += ["", summary, "", f"Run with {'; '.join(sorted(set(versions)))}.", "", EVERY]
     for source in sources:
         lines += ["", f"**{source[0].upper()}{source[1:]}**", ""]
         lines += [
@@ -222,8 +227,7 @@ def pages(rows: Sequence[Row], versions: Iterable[str]) -> str:
                     f"| {row.case} | {row.truth} | {row.tool} | {row.right} of {row.runs}{listed} "
                     f"| {row.named} of {row.runs} | {_cell(row)} |"
                 )
-    lines += ["", *_honest([row for row in rows if row.truth == HONEST])]
-    lines += ["", f"Run with {'; '.join(sorted(set(versions)))}."]
+    lines += ["", "**Honest trainings**", *variants]
     return "\n".join(lines) + "\n"
 
 
@@ -234,7 +238,7 @@ def _cell(row: Row) -> str:
 
 def _honest(rows: Sequence[Row]) -> list[str]:
     if not rows:
-        return []
+        return ["No honest training was run."]
     total = sum(row.runs for row in rows)
     failed = sum(row.failed for row in rows)
     untold = sum(row.cannot_tell for row in rows)
