@@ -323,7 +323,7 @@ def assert_same(reports):
 def test_honest_trainings_pass_on_both_ranks(pair, kind):
     status, names, text = assert_same(pair.train(kind))
     assert (status, names) == ("passed", []), text
-    assert re.search(r"clipping  exact at \d+ ", text), text
+    assert re.search(r"clipping  exact in \d+ ", text), text
     assert "an example adds at most 1 C" in text
     assert "layers" not in text
     assert "depend" not in text

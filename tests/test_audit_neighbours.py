@@ -447,3 +447,45 @@ def test_step_that_releases_nothing_cannot_be_told():
     result = neighbours_of(skipped, np.zeros(5), np.ones((30, 5)), clip=1.0, scale=1.0)
     assert result.status == "cannot tell"
     assert "no example moves what is released" in str(result)
+
+
+SCHEDULES = {
+    "steps": lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 10),
+    "cosine": lambda optimizer: torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 100),
+    "function": lambda optimizer: torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda k: 1 / (k + 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+def test_schedule_in_the_step_is_honest(schedule):
+    training = Training()
+    scheduler = schedule(training.optimizer)
+    plain = training.step
+
+    def step(x, y):
+        plain(x, y)
+        scheduler.step()
+
+    training.step = step
+    result = training.test(tries=5)
+    assert result.status == "passed", str(result)
+    assert scheduler.last_epoch == 2  # two steps came before the test
+
+
+def test_schedule_by_the_loss_is_seen():
+    from oraudit import neighbours
+
+    training = Training()
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(training.optimizer)
+
+    def step(x, y):
+        training.step(x, y)
+        with torch.no_grad():
+            scheduler.step(float(training.loss(x, y)))
+
+    batch = (training.x[:SIZE], training.y[:SIZE])
+    result = neighbours(step, training.model, training.optimizer, batch, scale=SIZE, tries=5)
+    assert result.status == "failed"
+    assert "the scheduler's best depends on one example" in str(result)

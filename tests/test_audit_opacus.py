@@ -536,7 +536,7 @@ STATUSES = {
     "exit": (["exit"], 0, "PASSED"),
     "an exit of its own": (["exit 7"], 3, "ended in an error"),
     "no noise": (["quiet", "--lr", "1"], 1, "FAILED    no noise"),
-    "error": (["error"], 3, "ended in an error"),
+    "error": (["error"], 3, "CANNOT TELL  the script ended in an error"),
     "no noise and error": (["quiet", "error"], 1, "FAILED    no noise"),
     "no step": (["none"], 3, "CANNOT TELL  no private step was seen"),
 }
@@ -571,3 +571,28 @@ def test_run_without_training_cannot_tell(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["run"])
     assert end.value.code == 2
+
+
+class Standardized(torch.nn.Module):
+    """Divides by the batch's unbiased deviation, which one example alone does not have."""
+
+    def forward(self, x):
+        return (x - x.mean(0)) / (x.std(0) + 1e-5)
+
+
+def test_example_that_is_nothing_alone_depends_on_others():
+    training = Training(net=network(Standardized()))
+    training.run(10)
+    assert_fails(training.result(), "dependent-examples", "it is not a number", "less private")
+
+
+def test_changing_learning_rate_is_not_looked_at():
+    training = Training()
+    schedule = torch.optim.lr_scheduler.StepLR(training.optimizer, 3)
+    for x, y in training.batches(10):
+        training.step(x, y)
+        schedule.step()
+    assert "what decides the learning rate" in str(training.result())
+    steady = Training()
+    steady.run(10)
+    assert "what decides the learning rate" not in str(steady.result())

@@ -5,6 +5,8 @@ share of the largest output. Limit: 1%, which is more than rounding. It is seen 
 model gives the same output when it is run again on the batch.
 """
 
+import math
+
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
@@ -16,8 +18,9 @@ def check(seen: Seen) -> list[Finding]:
     if not mixed:
         return []
     most = max(event.number or 0.0 for event in mixed)
+    alone = f"it differs by {most:.0%}" if math.isfinite(most) else "it is not a number"
     text = (
-        "an example's output depends on the others of its batch (alone it is another one by "
-        f"{most:.0%}): clipping one gradient does not bound what one example moves"
+        f"an example's output depends on the others of its batch (in a batch of its own {alone}): "
+        "clipping one gradient does not bound what one example moves"
     )
     return [Finding(NAME, text, "less private", step=mixed[0].step, number=most, limit=0.01)]

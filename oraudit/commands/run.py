@@ -66,7 +66,11 @@ def run(options: argparse.Namespace) -> int:
     text = f"\n{audits}"
     status = EXIT[audits.status]
     if not ended_well:
-        text += "\nthe script ended in an error: what came after it was not seen"
+        ended = "the script ended in an error: what comes after it was not seen"
+        verdict = f"also      {ended}" if status == EXIT["failed"] else f"CANNOT TELL  {ended}"
+        text = (
+            f"{text}\n{verdict}" if status == EXIT["failed"] else f"\n{verdict}; until then\n{text}"
+        )
         status = min(status, EXIT["cannot tell"], key=WORST.index)
     if audits.meeting is None:
         print(text)

@@ -8,6 +8,7 @@
 """
 
 import copy
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -136,6 +137,10 @@ class _TorchTrial:
             for name, value in group.items():
                 if name != "params":
                     left[f"the optimizer's {name} (group {place})"] = value
+        for schedule in self._state.schedulers:
+            for name, value in schedule.state_dict().items():
+                if isinstance(value, int | float):
+                    left[f"the scheduler's {name}"] = value
         for name, value in _plain_attributes(self._private).items():
             left[f"the private optimizer's {name}"] = value
         return left
@@ -153,6 +158,8 @@ class _State:
         self._gradients = [(p, p.grad) for p in model.parameters()]
         self._inner = copy.deepcopy(self._optimizer.state_dict())
         self._attributes = _plain_attributes(private)
+        self.schedulers = schedulers(private)
+        self._schedules = [copy.deepcopy(each.state_dict()) for each in self.schedulers]
         self._global = torch.get_rng_state()
         generator = getattr(private, "generator", None)
         self._generator = None if generator is None else generator.get_state()
@@ -169,9 +176,22 @@ class _State:
         self._optimizer.load_state_dict(copy.deepcopy(self._inner))
         for name, value in self._attributes.items():
             setattr(self._private, name, copy.deepcopy(value))
+        for schedule, state in zip(self.schedulers, self._schedules, strict=True):
+            schedule.load_state_dict(copy.deepcopy(state))
         torch.set_rng_state(self._global)
         if self._generator is not None:
             self._private.generator.set_state(self._generator)
+
+
+def schedulers(private: Any) -> list[Any]:
+    """The schedulers of an optimizer, or of the one inside it, which does not know of them."""
+    optimizers = {id(private), id(getattr(private, "original_optimizer", private))}
+    kinds = (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
+    return [
+        each
+        for each in gc.get_objects()
+        if issubclass(type(each), kinds) and id(getattr(each, "optimizer", None)) in optimizers
+    ]
 
 
 def _plain_attributes(private: Any) -> dict[str, Any]:

@@ -129,9 +129,9 @@ def _clipping(seen: Seen) -> list[str]:
         words = f"off at {len(off)} of {len(looks)} sums that were looked at (by {error:.0e})"
         return [_row("clipping", words)]
     sums = f"{len(looks)} sums in " if len(looks) != steps else ""
-    where = f"{sums}{steps} of {seen.steps} steps"
+    where = f"{sums}{steps} steps looked at, of {seen.steps}"
     most = max(look.largest for look in looks)
-    words = f"exact at {where}; an example adds at most {most:.3g} C"
+    words = f"exact in {where}; an example adds at most {most:.3g} C"
     return [_row("clipping", words)]
 
 

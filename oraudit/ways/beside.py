@@ -277,10 +277,16 @@ def _two_of(size: int) -> list[int]:
 
 
 def _apart(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> float:
-    """The largest difference, as a share of the largest number."""
-    apart = max(float((a - b).abs().max()) for a, b in zip(some, others, strict=True))
-    size = max(float(b.abs().max()) for b in others)
+    """The largest difference, as a share of the largest number; NaN is alike to NaN only."""
+    apart = max(_farthest(a, b) for a, b in zip(some, others, strict=True))
+    size = max(float(b.nan_to_num().abs().max()) for b in others)
     return apart / size if size > 0 else apart
+
+
+def _farthest(one: torch.Tensor, other: torch.Tensor) -> float:
+    """The largest difference of two tensors, infinite where only one of them is NaN."""
+    apart = torch.where(one.isnan() & other.isnan(), 0.0, (one - other).abs())
+    return float(apart.nan_to_num(nan=torch.inf).max())
 
 
 def _hooks_owner(module: torch.nn.Module) -> Any:

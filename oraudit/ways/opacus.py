@@ -172,6 +172,7 @@ class OpacusAudit:
         self._sums_stay: bool | None = None
         self._settings: tuple[float, ...] | None = None
         self._varies = False
+        self._rates: set[float] = set()
         self._first: torch.Tensor | None = None
         self._after: torch.Tensor | None = None
         self._next: torch.Tensor | None = None
@@ -451,7 +452,10 @@ class OpacusAudit:
         return is_looked_at(self._record.step, self._numbers) or self._is_due()
 
     def _learning_rate(self) -> float:
-        return float(self._optimizer.param_groups[0].get("lr", np.nan))
+        rate = float(self._optimizer.param_groups[0].get("lr", np.nan))
+        if len(self._rates) < 2:
+            self._rates.add(rate)
+        return rate
 
     def _close_unused(self) -> None:
         """Close a step that the accountant was told and no optimizer used: a new batch begins."""
@@ -656,7 +660,7 @@ class OpacusAudit:
         for name, theirs, ours in zip(self._record.names, gradients, made.gradients, strict=True):
             size = max(float(ours.norm()), RULE_ROUNDING * total)
             apart = float((theirs[made.rows] - ours).norm()) / size if size else 0.0
-            if apart > RULE_ROUNDING:
+            if not apart <= RULE_ROUNDING:  # NaN, too
                 self._record.see("layer-rule", name, apart)
 
     def _hold_ghost(self, norms: Any) -> None:
@@ -729,6 +733,8 @@ class OpacusAudit:
             unlooked.append("the batches (rand_on_empty puts random examples into empty ones)")
         elif self._record.told and not self._comparable:
             unlooked.append("which examples are in a batch (inputs do not tell them apart)")
+        if len(self._rates) > 1:
+            unlooked.append("what decides the learning rate")
         if self._earlier is None:
             unlooked.append("other trainings of this process")
         elif others := sum(self._spends_apart(each) for each in self._earlier):
