@@ -83,6 +83,15 @@ def watch(
 ) -> Iterator[Audits]:
     """Audit every training that ``PrivacyEngine.make_private`` begins inside.
 
+    >>> with watch() as audits:  # doctest: +SKIP
+    ...     train(epochs=1)
+    >>> print(audits)  # the reports  # doctest: +SKIP
+    >>> audits.status  # the worst of them  # doctest: +SKIP
+    'passed'
+    >>> audits.check()  # returns only if all passed: the line of a test  # doctest: +SKIP
+    >>> [audit.result().status for audit in audits]  # doctest: +SKIP
+    ['passed']
+
     Parameters
     ----------
     claim
@@ -95,8 +104,12 @@ def watch(
     Yields
     ------
     Audits
-        A list of them. Each later one is compared with those before it: a training that goes on
-        with an emptied accountant, or has the noise of an earlier one, fails.
+        A list of audits, one for each call of ``make_private``, to be asked inside or after the
+        ``with``: ``str`` of it has all reports, ``.status`` is the worst ("failed", then "cannot
+        tell", then "passed"), ``.check()`` raises AssertionError with the reports unless all have
+        passed, and ``audits[0].result()`` is the result of the first. Each later one is compared
+        with those before it: a training that goes on with an emptied accountant, or has the noise
+        of an earlier one, fails.
     """
     audits = Audits()
     former = PrivacyEngine.__dict__["make_private"]
