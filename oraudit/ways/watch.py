@@ -70,8 +70,12 @@ class Audits(list[OpacusAudit | Refused]):
             return "CANNOT TELL  nothing was made private with Opacus"
         if len(texts) == 1:
             return texts[0]
-        numbered = enumerate(texts, 1)
-        return "\n\n".join(f"training {n} of {len(texts)}\n{text}" for n, text in numbered)
+        numbers: dict[str, list[str]] = {}
+        for number, text in enumerate(texts, 1):
+            numbers.setdefault(text, []).append(str(number))
+        return "\n\n".join(
+            f"training {', '.join(same)} of {len(texts)}\n{text}" for text, same in numbers.items()
+        )
 
 
 @contextmanager
