@@ -131,6 +131,32 @@ def test_failing_finding_comes_first():
     assert second.startswith("note      the accountant was told 120 steps")
 
 
+def test_safer_than_told_is_in_the_verdict():
+    first, second, *_ = judge(seen_with(EVENTS[1][0])).text.splitlines()
+    assert first == "PASSED    what was looked at is as the accountant was told, or safer"
+    assert second.startswith("note      the accountant was told 120 steps")
+
+
+@pytest.mark.parametrize("first", [Event("plain-step", 5), Event("accountant-forgot", 9, "", 3)])
+def test_the_same_words_are_said_once(first):
+    lost = [Event("accountant-forgot", step, "", 10) for step in (20, 30, 40)]
+    result = judge(seen_with(first, *lost))
+    assert len(result.findings) == 4
+    assert len(result.text.splitlines()) == 4
+    assert result.text.count("the accountant has lost 10 steps") == 1
+
+
+@pytest.mark.torch
+def test_the_same_report_is_printed_once():
+    pytest.importorskip("opacus")
+    from oraudit.ways.watch import Audits, Refused
+
+    text = str(Audits([Refused("no hook"), Refused("no loader"), Refused("no hook")]))
+    assert text == (
+        "training 1, 3 of 3\nCANNOT TELL  no hook\n\ntraining 2 of 3\nCANNOT TELL  no loader"
+    )
+
+
 def test_every_check_is_listed_once():
     helpers = {"levels", "presence"}
     files = {each.name for each in pkgutil.iter_modules(checks.__path__)} - helpers

@@ -127,6 +127,46 @@ def test_momentum_is_not_looked_at():
     assert "no multiples of the noisy sums: momentum" in str(result)
 
 
+def in_torch(dtype, *, momentum=0.0, set_in=()):
+    """A change to a loop in PyTorch with SGD and weights of a type, set by the data in some steps.
+
+    The momentum, which comes with weight decay, is in single precision.
+    """
+    torch = pytest.importorskip("torch")
+    weights = {name: torch.zeros(shape) for name, shape in SHAPES.items()}
+    speed = {name: torch.zeros(shape) for name, shape in SHAPES.items()}
+
+    def change(number, step):
+        step.update(converted(torch.asarray, step))
+        for name in SHAPES:
+            speed[name] = momentum * speed[name] + step["noisy"][name] / 60
+            moved = (1 - momentum / 100) * weights[name].float() - 0.1 * speed[name]
+            if number in set_in and name == "kernel":
+                moved = moved + step["inputs"].mean(0)[:, None]
+            weights[name] = moved.to(getattr(torch, dtype))
+        step["weights"] = dict(weights)
+
+    return change
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("momentum", [0.5, 0.9])
+def test_rounded_weights_with_momentum_pass(dtype, momentum):
+    result = audited(in_torch(dtype, momentum=momentum))
+    assert not result.findings
+    assert "what else moves the weights (" in str(result).splitlines()[-1]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_rounded_weights_set_by_data(dtype):
+    assert not audited(in_torch(dtype)).findings
+    result = audited(in_torch(dtype, set_in=(12, 25)))
+    assert [(each.name, each.step) for each in result.findings] == [("weights-outside", 12)]
+    assert result.status == "cannot tell"
+
+
 def test_resumed_audit_goes_on():
     steps = list(training())
     first = Audit(examples=EXAMPLES)

@@ -47,19 +47,25 @@ def _row(name: str, words: str) -> str:
 
 
 def _verdict_lines(status: Status, seen: Seen, found: Sequence[Finding]) -> list[str]:
-    """The verdict with the first cause, what else was found, and what is safer as a note."""
+    """The verdict with the first cause, what else was found, and what is safer as a note.
+
+    What several events show in the same words is said once.
+    """
     headline = _HEADLINES[status]
-    ordered = sorted(found, key=lambda finding: _ORDER.index(finding.status))
-    said = [f"{finding.text}: {finding.side}" for finding in ordered]
+    by_words = {f"{finding.text}: {finding.side}": finding for finding in found}
+    said = sorted(by_words, key=lambda words: _ORDER.index(by_words[words].status))
     if not seen.steps:
         lines = [f"{headline}  no private step was seen"]
         return lines + [_row("also", words) for words in said]
     if status == PASSED:
-        lines = [_row(headline, "what was looked at is as the accountant was told")]
+        words = "what was looked at is as the accountant was told"
+        if any(finding.side == "safer" for finding in found):
+            words += ", or safer"
+        lines = [_row(headline, words)]
         return lines + [_row("note", words) for words in said]
     lines = [_row(headline, said[0])]
-    for finding, words in zip(ordered[1:], said[1:], strict=True):
-        lines.append(_row("note" if finding.status == PASSED else "also", words))
+    for words in said[1:]:
+        lines.append(_row("note" if by_words[words].status == PASSED else "also", words))
     return lines
 
 

@@ -96,6 +96,18 @@ class Audit:
     ) -> None:
         """Note a step, after its noise was added. What is not given is not looked at.
 
+        Padding: leave its rows out of ``per_example`` and ``inputs``, as each row counts as an
+        example: with ``real`` true for real ones, give ``gradients[real]`` and ``inputs[real]``;
+        or give neither, and the number of real examples as ``batch``.
+
+        Microbatches: call it once for all that get noise together, with their gradients and inputs
+        one after the other; ``clipped`` is the sum over all.
+
+        Empty batches: their step adds noise, so call it for them, too, with arrays that have no
+        rows, or with ``batch=0``; ``clipped`` is zero. Do not call it for a batch that the loop
+        skips; but Poisson sampling skips none, and the audit sees it only where no batch is empty
+        though many would be.
+
         Parameters
         ----------
         clipped, noisy
@@ -117,7 +129,8 @@ class Audit:
             What the model has beside weights, such as BatchNorm's running means: it must not
             change.
         batch
-            How many examples there were, where neither gradients nor inputs are given.
+            How many examples there were, without padding, where neither gradients nor inputs are
+            given.
         """
         record = self._record
         if not self._shapes:

@@ -3,6 +3,11 @@
 Plain gradient descent moves the weights by a multiple of the noisy sum. Moves that are none are
 momentum, Adam or weight decay if all are like that, and something beside the private step if
 others are multiples. The sums are compared on a sample of the numbers, where the arrays are.
+
+Weights of low precision are rounded in each step, by more than some moves. What rounding may
+explain accuses nobody, but neither does it show that a move is a multiple: of any optimizer, some
+moves are below the rounding and others above it. So a move is told to be something else only if
+it is far less like a multiple than those that may be one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +28,10 @@ ROUNDING = 1e-4
 
 #: So many moves that are multiples of the noisy sum show that the others ought to be, too.
 FEWEST_PLAIN = 3
+
+#: What is beside the private step leaves a part of its move that is so many times as large as that
+#: which moves that may be multiples leave of theirs, by the median of them.
+FAR = 5
 
 
 @dataclass(frozen=True)
@@ -119,17 +128,26 @@ class Moves:
         allowed = ROUNDING * size + 4 * self._precision * np.sqrt(products[:, 0, 0])
         own, left = _left(products, 2)
         earlier, earlier_left = _left(products, 3)
-        after_the_step = (left <= allowed).sum() >= (earlier_left <= allowed).sum()
-        fits = (left if after_the_step else earlier_left) <= allowed
-        if (fits & (size > 0)).sum() < FEWEST_PLAIN:
+        after_the_step = _likeness(left, allowed, size) >= _likeness(earlier_left, allowed, size)
+        if not after_the_step:
+            own = earlier
+            left = earlier_left
+        fits = left <= allowed
+        plain = fits & (size > 0)
+        if plain.sum() < FEWEST_PLAIN:
             return Moved(
                 factors,
                 unlike="their moves are no multiples of the noisy sums: momentum, Adam, decay?",
             )
+        far = FAR * float(np.median(left[plain] / size[plain]))
+        if far >= 1:
+            return Moved(
+                factors, unlike="rounding hides whether their moves are multiples of the noisy sums"
+            )
         numbers = np.array(self._steps)
         places = numbers - 1 if after_the_step else numbers - 2
-        factors[places[fits]] = (own if after_the_step else earlier)[fits]
-        return Moved(factors, outside=tuple(numbers[~fits].tolist()))
+        factors[places[fits]] = own[fits]
+        return Moved(factors, outside=tuple(numbers[~fits & (left > far * size)].tolist()))
 
     def state(self) -> dict[str, Any]:
         """All that is kept, but for the weights themselves."""
@@ -166,6 +184,14 @@ def _left(products: NDArray[np.float64], push: int) -> tuple[NDArray[np.float64]
     factors = products[:, 1, push] / np.where(squares > 0, squares, 1.0)
     left = products[:, 1, 1] - factors**2 * squares
     return factors, np.sqrt(np.maximum(left, 0.0))
+
+
+def _likeness(
+    left: NDArray[np.float64], allowed: NDArray[np.float64], size: NDArray[np.float64]
+) -> tuple[int, float]:
+    """How many moves may be multiples, and, as rounding may hide all, how near to it all are."""
+    moved = size > 0
+    return int((left <= allowed).sum()), -float((left[moved] / size[moved]).sum())
 
 
 class Buffers:

@@ -71,6 +71,15 @@ def attach(
 ) -> "OpacusAudit":
     """Audit the training of an optimizer that ``PrivacyEngine.make_private`` has returned.
 
+    >>> model, optimizer, loader = engine.make_private(...)  # doctest: +SKIP
+    >>> audit = attach(optimizer, model, loader)  # before the first step  # doctest: +SKIP
+    >>> train(model, optimizer, loader)  # as it is  # doctest: +SKIP
+    >>> result = audit.result()  # now or earlier: the training may go on  # doctest: +SKIP
+    >>> print(result)  # the report  # doctest: +SKIP
+    >>> result.status  # "passed", "failed" or "cannot tell"  # doctest: +SKIP
+    'passed'
+    >>> result.check()  # returns only if it passed: the line of a test  # doctest: +SKIP
+
     Parameters
     ----------
     optimizer
@@ -82,6 +91,13 @@ def attach(
         The (ε, δ) that the training is said to have.
     allow
         Names of findings that are post-processing and meant.
+
+    Returns
+    -------
+    OpacusAudit
+        ``audit.result()`` is the :class:`~oraudit.Result`: print it, or call its ``.check()``,
+        which raises AssertionError with the report unless the audit passed. ``audit.detach()``
+        takes the audit off the optimizer, and ``audit.state_dict()`` is for a checkpoint.
     """
     from oraudit.ways.kinds import audit  # which is made of what is here
 

@@ -70,8 +70,12 @@ class Audits(list[OpacusAudit | Refused]):
             return "CANNOT TELL  nothing was made private with Opacus"
         if len(texts) == 1:
             return texts[0]
-        numbered = enumerate(texts, 1)
-        return "\n\n".join(f"training {n} of {len(texts)}\n{text}" for n, text in numbered)
+        numbers: dict[str, list[str]] = {}
+        for number, text in enumerate(texts, 1):
+            numbers.setdefault(text, []).append(str(number))
+        return "\n\n".join(
+            f"training {', '.join(same)} of {len(texts)}\n{text}" for text, same in numbers.items()
+        )
 
 
 @contextmanager
@@ -82,6 +86,15 @@ def watch(
     required: bool = True,
 ) -> Iterator[Audits]:
     """Audit every training that ``PrivacyEngine.make_private`` begins inside.
+
+    >>> with watch() as audits:  # doctest: +SKIP
+    ...     train(epochs=1)
+    >>> print(audits)  # the reports  # doctest: +SKIP
+    >>> audits.status  # the worst of them  # doctest: +SKIP
+    'passed'
+    >>> audits.check()  # returns only if all passed: the line of a test  # doctest: +SKIP
+    >>> [audit.result().status for audit in audits]  # doctest: +SKIP
+    ['passed']
 
     Parameters
     ----------
@@ -95,8 +108,12 @@ def watch(
     Yields
     ------
     Audits
-        A list of them. Each later one is compared with those before it: a training that goes on
-        with an emptied accountant, or has the noise of an earlier one, fails.
+        A list of audits, one for each call of ``make_private``, to be asked inside or after the
+        ``with``: ``str`` of it has all reports, ``.status`` is the worst ("failed", then "cannot
+        tell", then "passed"), ``.check()`` raises AssertionError with the reports unless all have
+        passed, and ``audits[0].result()`` is the result of the first. Each later one is compared
+        with those before it: a training that goes on with an emptied accountant, or has the noise
+        of an earlier one, fails.
     """
     audits = Audits()
     former = PrivacyEngine.__dict__["make_private"]
