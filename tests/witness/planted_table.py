@@ -35,7 +35,7 @@ ORDER = ("FAILED", "CANNOT", "PASSED")
 
 def first_lines(name: str) -> list[str]:
     """What each tool says first of a training, the most telling line first."""
-    from tests.witness import planted
+    from . import planted
 
     results = getattr(planted, name)(1).values()
     lines = []
@@ -69,10 +69,12 @@ def page(now: dict[str, str]) -> str:
 
 def _words(name: str) -> str:
     """The first sentence of what a training says of itself."""
-    from tests.witness import planted
+    from . import planted
 
     text = inspect.getdoc(getattr(planted, name)) or name
-    return text.split("\n\n")[0].split(". Side:")[0].replace("\n", " ").rstrip(".")
+    return (
+        text.split("\n\n")[0].split(". Side:")[0].replace("\n", " ").replace("|", r"\|").rstrip(".")
+    )
 
 
 def main() -> None:
