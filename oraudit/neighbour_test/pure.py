@@ -113,12 +113,9 @@ def _like(numbers: NDArray[np.float64], array: Any) -> Any:
         return array.new_tensor(numbers)
     if not hasattr(array, "dtype"):
         return numbers
-    made = np.asarray(numbers, dtype=array.dtype)
-    if type(array).__module__.partition(".")[0] in ("jax", "jaxlib"):
-        import jax
-
-        return jax.numpy.asarray(made)
-    return made
+    if hasattr(array, "__array_namespace__"):  # of JAX, too
+        return array.__array_namespace__().asarray(numbers, dtype=array.dtype)
+    return np.asarray(numbers, dtype=array.dtype)
 
 
 def _mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
