@@ -178,7 +178,7 @@ def test_chapters_run_at_their_smallest_sizes(chapter):
 #: What keeps its value there, besides seeds; the leak's chapter has only such parameters.
 KEPT = """03-problem-setting beta epsilon, 05-efficacy epsilon p, E-adaptive-auditing epsilon,
 06-dp-sgd delta epsilon sample_rate tau, running beta epsilon sample_rate, exact-bound delta,
-how-much-can-one-run-show delta epsilon sample_rate, plan-your-audit delta epsilon sample_rate,
+plan-your-audit delta epsilon sample_rate,
 auditing-a-real-training delta epsilon, other-packages delta, a-leak-that-one-run-cannot-see beta
 trials, valid-adaptive-auditing epsilon epsilons ratios"""
 

@@ -9,12 +9,13 @@ runs each of them once more and writes book/data/planted.md.
 import csv
 import inspect
 from collections import Counter
+from io import StringIO
 from pathlib import Path
 
 __all__ = ["BUGS", "first_lines", "page"]
 
 #: What was said of each of the twenty, and of the eight honest ones.
-SAID = list(csv.DictReader(Path(__file__).with_name("planted.csv").open(encoding="utf-8")))
+SAID = list(csv.DictReader(StringIO(Path(__file__).with_name("planted.csv").read_text("utf-8"))))
 
 HONEST = list(dict.fromkeys(row["bug"] for row in SAID if row["truth"] == "honest"))
 BUGS = list(dict.fromkeys(row["bug"] for row in SAID if row["truth"] != "honest"))
