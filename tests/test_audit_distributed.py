@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from oraudit import Result
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
 
@@ -220,29 +222,53 @@ def resumed_after_5(training):
     training.after[5] = resume
 
 
-def train(rank, kind, fault, before=None, **options):
+def train(rank, kind, fault, before=None, canaries=0, **options):
     """Train on this process under audit; return the report, as numbers and words."""
     import oraudit
     from oraudit.ways import ranks
 
-    ranks.PATIENCE = 5.0
+    ranks.PATIENCE = 15.0
     training = Training(rank, kind, **options)
     training.attach = True
     if before:
         before(training)
     try:
         if training.attach:
-            training.audit = oraudit.attach(training.optimizer, training.model, training.loader)
+            number = canaries[rank] if isinstance(canaries, list) else canaries
+            training.audit = oraudit.attach(
+                training.optimizer, training.model, training.loader, canaries=number, seed=rank + 1
+            )
     except oraudit.ways.opacus.CannotAttach as reason:
         training.run()
         return "refused", [], str(reason)
     if fault:
         fault(training)
+    pulls = note_pulls(training.audit._canaries) if canaries else []
     training.run()
     if not training.attach:
         return None
     result = training.audit.result()
+    if canaries:
+        riding = training.audit._canaries
+        right = (riding.scores() > 0) == riding.coins.included
+        share = float(riding._share) / riding.steps
+        numbers = riding.steps, share, float(right.mean()), sum(pulls) / len(pulls)
+        return result.status, numbers, result.text
     return result.status, [(each.name, each.side) for each in result.findings], result.text
+
+
+def note_pulls(canaries):
+    """How much of C the included canaries have added in each step, over their rate."""
+    pulls = []
+    score = canaries.score
+
+    def noted(seen, sigma):
+        y = seen.cpu().numpy() * canaries.coins.signs
+        pulls.append(float(y[canaries.coins.included].mean()) / 0.1)
+        score(seen, sigma)
+
+    canaries.score = noted
+    return pulls
 
 
 # --------------------------------------------------------------------------------- two processes
@@ -421,7 +447,7 @@ def test_audit_on_one_rank_is_refused(pair):
     refused, nothing = pair.train("flat", before=not_attached_on_one)
     assert nothing is None
     assert refused[0] == "refused"
-    assert "rank 1 attached no audit within 5 s: attach one on every rank" in refused[2]
+    assert "rank 1 attached no audit within 15 s: attach one on every rank" in refused[2]
 
 
 # ------------------------------------------------------------------------------------ oraudit run
@@ -462,7 +488,8 @@ def test_torchrun_prints_one_report(tmp_path, arguments, status, words):
         [
             *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"),
             *("--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"),
-            *("--local-addr", "127.0.0.1", "-m", "oraudit", "run", str(script), *arguments),
+            *("--local-addr", "127.0.0.1", "-m", "oraudit", "run"),
+            *("--report", str(tmp_path / "report"), str(script), *arguments),
         ],
         cwd=tmp_path,
         env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
@@ -473,8 +500,50 @@ def test_torchrun_prints_one_report(tmp_path, arguments, status, words):
     )
     assert ended.returncode == status, ended.stderr
     assert ended.stdout.count(words) == 1, ended.stdout
+    saved = [Result.load(tmp_path / f"report/rank-{rank}") for rank in (0, 1)]
+    # torchrun ends with 1 whatever a process ends with.
+    assert any(result.exit for result in saved) == bool(status)
     assert len(re.findall("^unlooked", ended.stdout, re.MULTILINE)) == 1
     if arguments == ["error"]:
         assert "ZeroDivisionError" in ended.stderr
     else:
         assert ended.stdout.index("evaluated") < ended.stdout.index(words)
+
+
+# ---------------------------------------------------------------------------------------- canaries
+
+
+@pytest.mark.parametrize("kind", ["flat", "per layer", "ghost", "fsdp"])
+def test_canaries_ride_once_on_all_ranks(pair, kind):
+    """What joins on one rank, or on each rank's shards, is seen alike on all."""
+    status, numbers, text = assert_same(pair.train(kind, canaries=200))
+    assert status == "passed", text
+    steps, share, right, pull = numbers
+    assert steps == STEPS
+    assert 0.3 < pull < 1.7 if kind != "per layer" else 0.05 < pull < 1
+    assert 0.9 < share < 1.15
+    assert right > 0.5
+    assert "200 canaries in the training's own sum" in text
+    assert re.search(r"clipping  exact in \d+ ", text), text
+
+
+@pytest.mark.parametrize("kind", ["flat", "fsdp"])
+def test_counts_of_ranks_find_less_noise(pair, kind):
+    status, numbers, text = assert_same(pair.train(kind, quarter_noise, canaries=256))
+    assert status == "failed", text
+    _, share, right, pull = numbers
+    assert 0.8 < pull < 1.2
+    assert 0.22 < share < 0.32
+    assert right > 0.9
+    assert "the counts refute the stated training" in text
+
+
+def quarter_noise(training):
+    half_noise(training)
+    half_noise(training)
+
+
+def test_ranks_with_other_canaries_are_refused(pair):
+    for status, _, text in pair.train("flat", canaries=[10, 20]):
+        assert status == "refused"
+        assert "the ranks have different numbers of canaries" in text

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from oraudit import Result
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("opacus")
 
@@ -49,6 +51,30 @@ def test_ten_kilobytes_are_kept_of_steps(private):
         training.run(30)
         sizes.append(len(pickle.dumps(training.audit.state_dict())))
     assert 5_000 < (sizes[1] - sizes[0]) / 30 <= 10_000
+
+
+class WithLoss(torch.nn.Module):
+    """A model that returns its loss beside its output, as those of Transformers do."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = network()
+
+    def forward(self, x, y):
+        output = self.net(x)
+        return torch.nn.functional.cross_entropy(output, y), output
+
+
+def test_model_that_returns_its_loss():
+    def habit(training, _number, x, y):
+        training.optimizer.zero_grad()
+        training.model(x, y)[0].backward()
+        training.optimizer.step()
+
+    result = Training(net=WithLoss, habit=habit).run().result()
+    assert not result.findings, result.text
+    assert "layers' rules" in result.text.splitlines()[-1]
+    assert "the model's output has no row for each example" in result.text
 
 
 @pytest.mark.parametrize("private", HONEST.values(), ids=HONEST)
@@ -404,7 +430,7 @@ def resumed(*, accountant, seed=2):
     second.run(20)
 
 
-def test_watched_trainings_pass():
+def test_watched_trainings_pass(tmp_path):
     from oraudit.ways.watch import watch
 
     with watch() as audits:
@@ -412,6 +438,13 @@ def test_watched_trainings_pass():
     audits.check()
     assert len(audits) == 2
     assert "training 2 of 2" in str(audits)
+    audits.save(tmp_path / "report", card={"model": "small"})
+    for number, audit in enumerate(audits, 1):
+        saved = Result.load(tmp_path / "report" / str(number))
+        assert saved == audit.result()
+        assert saved.facts.card[0] == ("Model", "small")
+    with pytest.raises(FileExistsError):
+        audits.save(tmp_path / "report")
 
 
 def test_resuming_with_an_empty_accountant_fails():
@@ -464,6 +497,33 @@ def test_watch_raises_if_nothing_is_private():
     with pytest.raises(ZeroDivisionError), watch():
         raise ZeroDivisionError
     assert PrivacyEngine.make_private is former
+
+
+class Shell(torch.optim.Optimizer):
+    """An optimizer around another one that is none itself, as that of Accelerate."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+        self.param_groups = optimizer.param_groups
+        self.state = optimizer.state
+
+    def step(self, closure=None):
+        self.optimizer.step(closure)
+
+    def zero_grad(self, set_to_none=False):
+        self.optimizer.zero_grad(set_to_none)
+
+
+def test_optimizers_without_hooks_are_refused_by_name():
+    from oraudit.ways.watch import watch
+
+    with watch() as audits:
+        training = Training(
+            kind=lambda parameters, lr: Shell(torch.optim.SGD(parameters, lr=lr)), attach=False
+        )
+        training.run(3)
+    assert audits.status == "cannot tell"
+    assert "made of Shell, whose steps have no hooks" in str(audits)
 
 
 def test_watch_cannot_tell_of_refused_optimizers(monkeypatch):
@@ -550,7 +610,12 @@ def test_run_ends_with_the_status(tmp_path, capsys, arguments, status, words):
     script.write_text(SCRIPT.format(folder=str(Path(__file__).parent)))
     (tmp_path / "beside_the_script.py").write_text("")
     before = (list(sys.argv), list(sys.path))
-    assert main(["run", str(script), *arguments]) == status
+    folder = tmp_path / "report"
+    assert main(["run", "--report", str(folder), str(script), *arguments]) == status
+    assert Result.load(folder).exit == status
+    with pytest.raises(SystemExit) as end:
+        main(["run", "--report", str(folder), str(script), *arguments])
+    assert end.value.code == 2
     assert (sys.argv, sys.path) == before
     printed = capsys.readouterr()
     assert words in printed.out
@@ -565,8 +630,13 @@ def test_run_without_training_cannot_tell(tmp_path, capsys):
 
     script = tmp_path / "nothing.py"
     script.write_text("print('nothing')\n")
-    assert main(["run", str(script)]) == 3
+    assert main(["run", "--report", str(tmp_path / "report"), str(script)]) == 3
     assert "nothing was made private" in capsys.readouterr().out
+    assert "nothing was made private" in Result.load(tmp_path / "report").text
+    file = tmp_path / "file"
+    file.write_text("")
+    assert main(["run", "--report", str(file / "report"), str(script)]) == 3
+    assert "cannot be written: Not a directory" in capsys.readouterr().err
     assert main(["run", str(tmp_path / "missing.py")]) == 2
     with pytest.raises(SystemExit) as end:
         main(["run"])

@@ -4,6 +4,7 @@ from orabook.laws import single_step_law
 from orabook.studies.ceiling import isolated_ceiling, isolated_law
 from orabook.studies.ceiling_of_means import ceiling_of_means
 from orabook.studies.counterexamples import SelfMutingResponse, stop_or_oppose_law
+from orabook.studies.counts_power import counts_power
 from orabook.studies.feedback import feedback_at_its_best
 from orabook.studies.isolated import Confidence, confidence, isolated_limit
 from orabook.studies.methods import best_bounds, bound_map
@@ -25,7 +26,13 @@ __all__ = ["Confidence", "SampledChannel", "SelfMutingResponse", "after_guesses"
 __all__ += ["bound_map", "common_size", "confidence", "epsilon_lower_bound_subsampled"]
 __all__ += ["feedback_at_its_best", "isolated_ceiling", "isolated_law", "isolated_limit"]
 __all__ += ["overclaims", "probably_approximately_rr"]
-__all__ += ["ceiling_of_means", "found_by_counts", "largest_capped_mean", "limits_of_runs"]
+__all__ += [
+    "ceiling_of_means",
+    "counts_power",
+    "found_by_counts",
+    "largest_capped_mean",
+    "limits_of_runs",
+]
 __all__ += ["profile_of", "runs_or_pooled"]
 __all__ += ["audits_like_published", "best_threshold_bounds"]
 __all__ += ["run_dpsgd", "single_step_law", "stop_or_oppose_law", "success_given_others"]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oraudit.records.arrays import namespace
 
-__all__ = ["SAMPLE", "Noise", "NoiseRecord", "step_numbers"]
+__all__ = ["SAMPLE", "Noise", "NoiseRecord", "kept_sizes", "step_numbers"]
 
 #: The most numbers of one step that are kept, evenly spread: 6 kB as single-precision numbers.
 SAMPLE = 1536
@@ -173,7 +173,7 @@ class NoiseRecord:
     def _arrange(self, sizes: list[int]) -> None:
         self._sizes = sizes
         self._places = _places(sizes)
-        self._head = min(HEAD, max(HEADS // len(sizes), 1))
+        self._head = _head(sizes)
 
     def finished(self, steps: int | None = None) -> Noise:
         """All steps together, or the first ones, in the memory of this process."""
@@ -254,6 +254,23 @@ def _places(sizes: Sequence[int]) -> list[slice]:
     """Where the sample of each tensor is taken: evenly, each tensor an equal share at the most."""
     room = max(SAMPLE // len(sizes), 1)
     return [slice(0, None, max(-(-size // room), 1)) for size in sizes]
+
+
+def _head(sizes: Sequence[int]) -> int:
+    """How many numbers of the beginning of each tensor are kept."""
+    return min(HEAD, max(HEADS // len(sizes), 1))
+
+
+def kept_sizes(sizes: Sequence[int]) -> tuple[int, int]:
+    """Return how many numbers the sample of a step has, and how many all heads.
+
+    >>> kept_sizes([10_000, 100])
+    (868, 128)
+    """
+    sampled = sum(
+        len(range(size)[places]) for size, places in zip(sizes, _places(sizes), strict=True)
+    )
+    return sampled, sum(min(size, _head(sizes)) for size in sizes)
 
 
 def _dot(left: Any, right: Any) -> Any:

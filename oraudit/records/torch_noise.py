@@ -7,6 +7,8 @@ is done where the copy stays in the cache. Of larger models reading takes longes
 computed of a block of numbers while it is in the cache, and nothing is copied.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any

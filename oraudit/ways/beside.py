@@ -7,6 +7,8 @@ others of its batch. Where a model draws random numbers, as dropout does, two ex
 through the graph of the whole batch instead, so that their random numbers are the same.
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -139,9 +141,10 @@ class Beside:
         places = [place for place, found in enumerate(self._arrived) if found is not None]
         if not places:
             raise NotMade("no gradient arrived at the model's output")
-        size = len(self._outputs[places[0]])
-        if any(out.ndim == 0 or len(out) != size for out in self._outputs):
+        sizes = {tuple(output.shape[:1]) for output in self._outputs}
+        if len(sizes) > 1 or () in sizes:
             raise NotMade("the model's output has no row for each example")
+        size = len(self._outputs[places[0]])
         if size == 0:
             raise NotMade("the batch is empty")
         if self._pairs:

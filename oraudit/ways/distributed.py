@@ -8,17 +8,23 @@ examples these had, and how clipping was there. From then on it is an audit like
 process, the same on all ranks.
 """
 
+from __future__ import annotations
+
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import wraps
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from torch.distributed.tensor import DTensor
 
-from oraudit.records import Batches, Event, Ranks, Seen
+from oraudit.canaries.coins import SECRET_BITS
+from oraudit.canaries.live import Canaries, spread
+from oraudit.records import Batches, Event, Ranks, Seen, saved
 from oraudit.ways import joined
 from oraudit.ways.beside import due
 from oraudit.ways.fingerprints import shard
@@ -42,7 +48,14 @@ class DistributedAudit(OpacusAudit):
     _meeting_at = "reduce_gradients"
 
     def __init__(
-        self, optimizer: Any, model: Any = None, loader: Any = None, **options: Any
+        self,
+        optimizer: Any,
+        model: Any = None,
+        loader: Any = None,
+        *,
+        canaries: int = 0,
+        seed: int | None = None,
+        **options: Any,
     ) -> None:
         params = list(optimizer.params)
         _check_placed(optimizer, params, shared=self._shared)
@@ -59,6 +72,10 @@ class DistributedAudit(OpacusAudit):
                     "kind": type(optimizer).__name__,
                     "looked": counts,
                     "room": _room(optimizer, loader),
+                    "canaries": canaries,
+                    # All ranks have the coins of the first one.
+                    "seed": secrets.randbits(SECRET_BITS) if canaries and seed is None else seed,
+                    "sizes": sizes,
                 }
             )
         except CannotMeet as reason:
@@ -67,6 +84,8 @@ class DistributedAudit(OpacusAudit):
         alike = ("kind", "looked") if self._shared else ("kind",)
         if any(each[what] != facts[0][what] for each in facts for what in alike):
             raise CannotAttach("the ranks have different optimizers or models")
+        if any(each["canaries"] != canaries for each in facts):
+            raise CannotAttach("the ranks have different numbers of canaries")
         self._counts: list[list[int]] = [each["looked"] for each in facts]
         self._room = max(each["room"] for each in facts)
         self._mine: tuple[torch.Tensor, torch.Tensor] | None = None
@@ -74,7 +93,11 @@ class DistributedAudit(OpacusAudit):
         self._rows: list[Any] = []
         self._published = 0
         self._heard: list[list[Any]] = [[] for _ in facts]
-        super().__init__(optimizer, model, loader, **options)
+        self._riding = [0 for _ in facts]
+        self._ridden: torch.Tensor | None = None
+        super().__init__(
+            optimizer, model, loader, canaries=canaries, seed=facts[0]["seed"], **options
+        )
 
     # ------------------------------------------------------------------- on the chain and off it
 
@@ -182,8 +205,13 @@ class DistributedAudit(OpacusAudit):
 
     @property
     def _width(self) -> int:
-        """How many numbers each rank tells: of the sum before the noise, and as many after it."""
-        return 2 * max(sum(counts) for counts in self._counts)
+        """How many numbers each rank tells: of the sums, twice as many as of each, and canaries."""
+        return 2 * self._half + max(self._riding)
+
+    @property
+    def _half(self) -> int:
+        """How many numbers each rank tells of the sum before the noise, and as many after it."""
+        return max(sum(counts) for counts in self._counts)
 
     @property
     def _length(self) -> int:
@@ -211,9 +239,11 @@ class DistributedAudit(OpacusAudit):
         assert self._mine is not None, "no noise was seen in this step"
         before, after = self._mine
         numbers = torch.zeros(self._width, device=self._device)
-        half = self._width // 2
+        half = self._half
         numbers[: len(before)] = before
         numbers[half : half + len(after)] = after
+        if self._ridden is not None:
+            numbers[2 * half : 2 * half + len(self._ridden)] = self._ridden
         batches = self._record.batches
         inputs = batches.inputs
         drawn = None if inputs is None else torch.cat([_none(self._device), *inputs])
@@ -270,9 +300,9 @@ class DistributedAudit(OpacusAudit):
     @_harmless
     def _keep(self, together: torch.Tensor) -> None:
         """Keep the sums of all ranks, as of one process."""
-        half = self._width // 2
+        half = self._half
         parts = [_split(row[:half], counts) for row, counts in self._by_rank(together)]
-        noisy = [_split(row[half:], counts) for row, counts in self._by_rank(together)]
+        noisy = [_split(row[half : 2 * half], counts) for row, counts in self._by_rank(together)]
         clip = self._clip()
         sigma = float(self._optimizer.noise_multiplier)
         unit = self._effective(sigma) * clip
@@ -286,6 +316,11 @@ class DistributedAudit(OpacusAudit):
         self._own_sums = clipped, row[half : half + size] - clipped
         self._noisy = _Noisy(clip, sigma)
         self._mine = None
+        if self._canaries is not None:
+            rows = zip(together, self._riding[: len(together)], strict=True)
+            seen = torch.cat([row[2 * half :][:count] for row, count in rows])
+            self._canaries.score(seen, self._effective(sigma))
+            self._ridden = None
 
     def _by_rank(self, together: torch.Tensor) -> Iterator[tuple[torch.Tensor, list[int]]]:
         """The rows of what was joined, and how many numbers of each tensor they have."""
@@ -295,7 +330,7 @@ class DistributedAudit(OpacusAudit):
 
     def _summed(self) -> list[torch.Tensor]:
         """The clipped sums of this rank."""
-        return [p.summed_grad for p in self._params]
+        return [p.summed_grad.detach() for p in self._params]
 
     def _clipped(self) -> Any:
         return self._told(self._summed())
@@ -318,7 +353,10 @@ class DistributedAudit(OpacusAudit):
     @_harmless
     def _after_noise(self, clipped: Any) -> None:
         if clipped is not None:
-            self._mine = clipped, self._told([p.grad for p in self._params])
+            noisy = [p.grad for p in self._params]
+            self._mine = clipped, self._told(noisy)
+            if self._canaries is not None:
+                self._ridden = self._canaries.look([shard(each.detach()) for each in noisy])
 
     @_harmless
     def _before_step(self, *args: Any) -> None:
@@ -330,6 +368,25 @@ class DistributedAudit(OpacusAudit):
 
     def _is_due(self) -> bool:
         return self._beside is not None and due(self.meeting.steps + 1)
+
+    # ---------------------------------------------------------------------------------- canaries
+
+    def _place(self, n: int, seed: int | None) -> Canaries:
+        """Canaries on the weights of all ranks; they are looked at where these are."""
+        facts = self.meeting.facts
+        if self._shared:
+            self._riding = [n for _ in facts]
+            return Canaries(n, sizes=facts[0]["sizes"], seed=seed)
+        sizes = [size for each in facts for size in each["sizes"]]
+        counts = spread(n, sizes)
+        ends = [0, *accumulate(len(each["sizes"]) for each in facts)]
+        self._riding = [sum(counts[first:last]) for first, last in pairwise(ends)]
+        rank = self.meeting.rank
+        return Canaries(n, sizes=sizes, seed=seed, own=(ends[rank], ends[rank + 1]))
+
+    def _ride(self, **options: Any) -> None:
+        adds = not self._shared or self.meeting.rank == 0
+        super()._ride(divisor=self._averaged, adds=adds, **options)
 
     # ------------------------------------------------------------------------------------- result
 
@@ -412,22 +469,41 @@ class DistributedAudit(OpacusAudit):
                     causes[message["step"], rank] = each
         return list(events), causes
 
-    def state_dict(self) -> dict[str, Any]:
-        """What was seen so far on all ranks, for the checkpoint of any of them."""
-        state = super().state_dict()
-        heard = zip(self._heard, self.meeting.read(), strict=True)
-        state["rows"] = [row.cpu() for row in self._rows]
-        state["heard"] = [[*former, *messages] for former, messages in heard]
-        return state
+    _saved_as = "DistributedAudit"
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from an audit of earlier processes; all ranks call it, or none."""
-        shapes = {tuple(row.shape) for row in state["rows"]} - {(self.meeting.world, self._row)}
-        if shapes:
-            raise ValueError(f"the state is of other ranks or batches: its rows have {shapes}")
-        super().load_state_dict({key: state[key] for key in ("record", "account", "moved")})
-        self._rows = [row.to(self._device) for row in state["rows"]]
-        self._heard = [list(messages) for messages in state["heard"]]
+    def _content(self) -> dict[str, Any]:
+        """What was seen so far on all ranks, for the checkpoint of any of them."""
+        heard = zip(self._heard, self.meeting.read(), strict=True)
+        return {
+            **super()._content(),
+            "rows": [row.cpu() for row in self._rows],
+            "heard": [[*former, *messages] for former, messages in heard],
+        }
+
+    def _check(self, content: Mapping[str, Any]) -> int:
+        own = {key: each for key, each in content.items() if key not in ("rows", "heard")}
+        steps = super()._check(own)
+        saved.check_fields("the state", content, (*own, "rows", "heard"))
+        for row in saved.rows("the rows of ranks", content["rows"], steps, steps + 2):
+            if getattr(row, "shape", None) != (self.meeting.world, self._row):
+                shape = getattr(row, "shape", row)
+                raise ValueError(f"the state is of other ranks or batches: its rows have {shape}")
+            saved.reals("each of the rows of ranks", row, kinds="i")
+        for messages in saved.rows("heard", content["heard"], self.meeting.world):
+            for message in saved.rows("what a rank was heard of", messages, 0, saved.MOST_STEPS):
+                saved.check_fields("a message", message, ("events", "causes", "step"))
+                saved.whole("the step of a message", message["step"], 1, steps + 2)
+                for event in saved.rows("events heard", message["events"], 0, saved.MOST_STEPS):
+                    saved.check_event("an event heard", event, steps + 1)
+                for cause in saved.rows("causes heard", message["causes"], 0, saved.MOST_STEPS):
+                    saved.check_causes("a cause heard", cause)
+        return steps
+
+    def _take(self, content: Mapping[str, Any]) -> None:
+        """Go on from audits of earlier processes; all ranks do, or none."""
+        super()._take(content)
+        self._rows = [torch.from_numpy(row).to(self._device) for row in content["rows"]]
+        self._heard = [list(messages) for messages in content["heard"]]
         self._published = len(self._record.events)
 
     def _unlooked(self) -> list[str]:

@@ -4,6 +4,8 @@ The norm of each tensor, all in one call, where the tensors are: that costs a pa
 no memory. They stay there, and are compared when the training has ended.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The generators of random numbers, left as they were by whatever an audit draws from them."""
 
+from __future__ import annotations
+
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager

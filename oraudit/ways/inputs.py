@@ -5,6 +5,8 @@ training changes them, an example that comes again has another fingerprint, and 
 few values, many examples have the same: then nothing is said.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Which audit the training of a private optimizer of Opacus gets."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from opacus.optimizers import DPOptimizer

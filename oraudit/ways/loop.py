@@ -1,19 +1,5 @@
 """A training loop of one's own, in NumPy, PyTorch or JAX: one call a step.
 
->>> import numpy as np
->>> rng = np.random.default_rng(1)
->>> audit = Audit(examples=600)
->>> for _ in range(50):
-...     gradients = rng.normal(size=(rng.binomial(600, 0.1), 1000))
-...     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
-...     clipped = (gradients * np.minimum(1, 1 / norms)).sum(0)
-...     noisy = clipped + rng.normal(scale=2.0, size=1000)
-...     audit.step(
-...         per_example=gradients, clipped=clipped, noisy=noisy, clip=1.0, sigma=2.0, rate=0.1
-...     )
->>> audit.result().status
-'passed'
-
 In JAX the call stands outside of ``jit``, or inside in a callback that keeps the order of steps::
 
     jax.debug.callback(lambda **sums: audit.step(clip=1.0, sigma=2.0, **sums), ordered=True,
@@ -29,15 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from oraudit.records import Event, Look, Record, Seen, Told
+from oraudit.records import Event, Look, Record, Seen, Told, saved
 from oraudit.records.arrays import leaves, namespace
 from oraudit.records.clipping import is_looked_at, joined_norms, look_at, tensor_norms
 from oraudit.report import Result, judge
 from oraudit.ways.history import History
 from oraudit.ways.moves import Buffers, Moved, Moves
+from oraudit.ways.riders import Riders
 from oraudit.ways.trees import arrays, branches, rows
 
 __all__ = ["Audit"]
+
+#: The kind of audit that a saved state is of, what it has of moves, and what it counts.
+KIND = "Audit"
+PARTS = ("record", "shapes", "moves", "buffers", "given", "canaries")
+FELT = ("felt", "noisiness", "clean", "numbers")
+GIVEN = ("inputs", "weights", "buffers", "rate", "per_example", "batch")
 
 
 class Audit:
@@ -55,12 +48,36 @@ class Audit:
         The (ε, δ) that the training is said to have.
     allow
         Names of findings that are post-processing and meant.
+    canaries
+        How many canaries join the clipped sums by :meth:`ride`, and stay in them, for a lower
+        bound on ε and a test of the stated training; at most one for each weight.
+    seed
+        The seed of the canaries' coins, which nobody may know before the audit; None for one from
+        the operating system.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> audit = Audit(examples=600)
+    >>> for _ in range(50):
+    ...     gradients = rng.normal(size=(rng.binomial(600, 0.1), 1000))
+    ...     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    ...     clipped = (gradients * np.minimum(1, 1 / norms)).sum(0)
+    ...     noisy = clipped + rng.normal(scale=2.0, size=1000)
+    ...     audit.step(
+    ...         per_example=gradients, clipped=clipped, noisy=noisy, clip=1.0, sigma=2.0, rate=0.1
+    ...     )
+    >>> audit.result().status
+    'passed'
     """
 
     def __init__(
         self,
         *,
         examples: int | None = None,
+        canaries: int = 0,
+        seed: int | None = None,
         accountant: Any = None,
         claim: tuple[float, float] | None = None,
         allow: Sequence[str] = (),
@@ -79,6 +96,47 @@ class Audit:
         self._moves = Moves()
         self._buffers = Buffers()
         self._given: dict[str, int] = {}
+        # Canaries are made in the first step, which shows the weights.
+        self._riders = Riders(canaries, seed)
+
+    def ride(self, sums: Any, *, clip: float | Sequence[float], rate: float) -> Any:
+        """Let canaries join the clipped sum of a step; call it before the noise is added.
+
+        >>> audit = Audit(examples=600, canaries=100)
+        >>> sums = audit.ride(np.zeros(1000), clip=1.0, rate=0.1)
+        >>> noisy = sums + np.random.default_rng(1).normal(scale=2.0, size=1000)
+        >>> audit.step(clipped=sums, noisy=noisy, clip=1.0, sigma=2.0, rate=0.1)
+
+        What it returns takes the place of the clipped sum in all that follows, in :meth:`step`,
+        too. Within ``jit`` of JAX it is called back::
+
+            sums = jax.experimental.io_callback(
+                functools.partial(audit.ride, clip=1.0, rate=0.1), sums, sums, ordered=True)
+
+        Parameters
+        ----------
+        sums
+            The sum of the clipped gradients, as ``clipped`` of :meth:`step`. It is not changed.
+        clip, rate
+            What the accountant is told of this step, as in :meth:`step`.
+
+        Returns
+        -------
+        sums
+            The same structure with canaries in it; arrays of JAX come back as those of NumPy,
+            which JAX takes. Without canaries, what was given.
+        """
+        if not self._riders.n:
+            return sums
+        self._meet(sums)
+        found = arrays("sums", sums, self._shapes)
+        return self._riders.ride(sums, found, _clips(clip, len(found)), _rate(rate))
+
+    def _meet(self, sums: Any) -> None:
+        """Note the names and shapes of the tensors, in the first step."""
+        if not self._shapes:
+            self._shapes = {name: tuple(np.shape(leaf)) for name, leaf in branches(sums).items()}
+            self._record.names = list(self._shapes)
 
     def step(
         self,
@@ -133,21 +191,22 @@ class Audit:
             given.
         """
         record = self._record
-        if not self._shapes:
-            self._shapes = {name: tuple(np.shape(leaf)) for name, leaf in branches(clipped).items()}
-            record.names = list(self._shapes)
+        self._meet(clipped)
         sums = arrays("clipped", clipped, self._shapes)
         released = arrays("noisy", noisy, self._shapes)
         clips = _clips(clip, len(sums))
         told = Told(_together(clips), _sigma(sigma), _rate(rate))
         size = _size(per_example=per_example, inputs=inputs, batch=batch)
+        self._riders.check(sums, clips, told.rate)
 
         if per_example is not None and self._looks():
             shapes = {name: (size or 0, *shape) for name, shape in self._shapes.items()}
-            self._look(arrays("per_example", per_example, shapes), sums, clips)
+            gradients = arrays("per_example", per_example, shapes)
+            self._look(gradients, self._riders.without(sums), clips)
         if inputs is not None and size:
             record.batches.add_inputs(rows(inputs))
         record.noise.add(sums, released, told.sigma * told.clip)
+        self._riders.note(released, told.sigma)
         if weights is not None:
             now = arrays("weights", weights, self._shapes)
             precision = float(namespace(now[0]).finfo(now[0].dtype).eps)
@@ -190,7 +249,8 @@ class Audit:
         seen = self._with_moves(seen, moved)
         if self._history is not None:
             seen = self._history.compared(seen)
-        return judge(seen, unlooked=self._unlooked(moved), allow=self._allow)
+        counts = self._riders.counted(self._record.told, self._record.claim)
+        return judge(seen, counts=counts, unlooked=self._unlooked(moved), allow=self._allow)
 
     def _with_moves(self, seen: Seen, moved: Moved) -> Seen:
         """What is seen, with what weights and buffers tell; their multiple is a learning rate."""
@@ -204,6 +264,8 @@ class Audit:
     def _unlooked(self, moved: Moved) -> list[str]:
         steps = len(self._record.told)
         unlooked = []
+        if self._riders.unusable:
+            unlooked.append(f"counts ({self._riders.unusable})")
         if not self._record.looks:
             unlooked.append("clipping (per_example was not given)")
         if self._record.examples is None:
@@ -232,22 +294,90 @@ class Audit:
 
     def state_dict(self) -> dict[str, Any]:
         """What was seen so far, for the training's own checkpoint."""
-        return {
+        content = {
             "record": self._record.state(),
-            "shapes": dict(self._shapes),
+            "shapes": {name: list(shape) for name, shape in self._shapes.items()},
             "moves": self._moves.state(),
             "buffers": self._buffers.state(),
             "given": dict(self._given),
+            "canaries": self._riders.state(),
         }
+        return saved.sealed(KIND, content)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from an audit of an earlier process, whose training is resumed."""
-        self._shapes = {name: tuple(shape) for name, shape in state["shapes"].items()}
+        """Go on from an audit of an earlier process, whose training is resumed.
+
+        Raises ValueError, before anything is used, for a state that is not as it was saved.
+        """
+        content = saved.opened(KIND, state)
+        saved.check_fields("the state", content, PARTS)
+        steps = saved.check_record(content["record"], _names_in(content["shapes"]))
+        _check_shapes(content["shapes"], content["record"]["noise"]["sizes"])
+        _check_moves(content["moves"], steps)
+        _check_buffers(content["buffers"], steps)
+        _check_given(content["given"], steps)
+        numbers = sum(map(math.prod, content["shapes"].values()))
+        if steps or content["canaries"] is not None:
+            saved.check_canaries(content["canaries"], self._riders.n, numbers, steps)
+        self._riders.load(content["canaries"], content["shapes"])
+        self._shapes = {name: tuple(shape) for name, shape in content["shapes"].items()}
         self._record.names = list(self._shapes)
-        self._record.load(state["record"])
-        self._moves.load(state["moves"])
-        self._buffers.load(state["buffers"])
-        self._given = dict(state["given"])
+        self._record.load(content["record"])
+        self._moves.load(content["moves"])
+        self._buffers.load(content["buffers"])
+        self._given = dict(content["given"])
+
+
+def _names_in(shapes: Any) -> list[str]:
+    if not isinstance(shapes, Mapping):
+        raise saved.damaged("shapes", "a dictionary", shapes)
+    return list(shapes)
+
+
+def _check_shapes(shapes: Mapping[str, Any], sizes: Sequence[int]) -> None:
+    """Refuse shapes of tensors that have other numbers than their noise."""
+    for name, shape in shapes.items():
+        for length in saved.rows(f"the shape of {name}", shape, 0, 64):
+            saved.whole(f"the shape of {name}", length, 0, 2**48)
+    products = [math.prod(shape) for shape in shapes.values()]
+    if list(sizes) not in (products, []):
+        raise saved.damaged("shapes", f"of tensors with {list(sizes)} numbers", products)
+
+
+def _check_given(given: Any, steps: int) -> None:
+    """Refuse counts of what was given that no training with so many steps has."""
+    if given or steps:
+        saved.check_fields("given", given, GIVEN)
+    elif not isinstance(given, Mapping):
+        raise saved.damaged("given", "a dictionary", given)
+    for name, times in given.items():
+        saved.whole(f"the steps that {name} was given in", times, 0, steps)
+
+
+def _check_moves(state: Any, steps: int) -> None:
+    """Refuse moves that no weights make in so many steps and the one under way."""
+    saved.check_fields("moves", state, ("steps", "rows", "precision", "felt"))
+    times = saved.check_steps("the steps of moves", state["steps"], steps + 1)
+    for row in saved.rows("the products of moves", state["rows"], times):
+        saved.reals("each of the products of moves", row, (4, 4))
+        saved.reals("each square of moves", np.diag(row), low=0)
+    saved.number("the precision of moves", state["precision"], 0, 1)
+    for felt in saved.rows("what moves felt", state["felt"], 0, steps + 1):
+        step, *numbers = saved.rows("each of what moves felt", felt, 3)
+        saved.whole("the step of what moves felt", step, 1, steps + 1)
+        for each in numbers:
+            saved.check_fields("what a move felt", each, FELT)
+            for name, value in each.items():
+                saved.number(f"the {name} of a move", value, or_nan=True)
+
+
+def _check_buffers(state: Any, steps: int) -> None:
+    """Refuse what no buffers leave in so many steps and the one under way."""
+    saved.check_fields("buffers", state, ("names", "steps", "rows"))
+    names = saved.words("the names of buffers", state["names"])
+    times = saved.check_steps("the steps of buffers", state["steps"], steps + 1)
+    for row in saved.rows("the sums of buffers", state["rows"], times):
+        saved.reals("each of the sums of buffers", row, (2 * len(names),))
 
 
 def _felt(steps: int, moved: Moved) -> dict[str, np.ndarray]:

@@ -137,7 +137,8 @@ class Moves:
         if plain.sum() < FEWEST_PLAIN:
             return Moved(
                 factors,
-                unlike="their moves are no multiples of the noisy sums: momentum, Adam, decay?",
+                unlike="they do not move by multiples of the noisy sums: as by momentum, Adam or "
+                "decay, or by gradients without noise",
             )
         far = FAR * float(np.median(left[plain] / size[plain]))
         if far >= 1:

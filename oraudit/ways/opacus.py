@@ -11,6 +11,8 @@ and at the hooks of that optimizer. It changes none of their results, draws no r
 :meth:`OpacusAudit.detach` takes it off. An error of its own never reaches the training.
 """
 
+from __future__ import annotations
+
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +27,9 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils import _pytree as pytree
 
-from oraudit.records import Batches, Earlier, Event, Look, Record, Seen, Told
+from oraudit.canaries.counted import Counted
+from oraudit.canaries.live import Canaries, TooMany
+from oraudit.records import Batches, Earlier, Event, Look, Record, Seen, Told, saved
 from oraudit.records.around import move_numbers
 from oraudit.records.clipping import (
     example_norms,
@@ -53,7 +57,7 @@ RULE_ROUNDING = 0.01
 SURVEY_EVERY = 10
 
 #: Optimizers that private ones wrap, and their audits: their steps are private ones.
-_WRAPPED: "weakref.WeakKeyDictionary[torch.optim.Optimizer, weakref.ref[OpacusAudit]]"
+_WRAPPED: weakref.WeakKeyDictionary[torch.optim.Optimizer, weakref.ref[OpacusAudit]]
 _WRAPPED = weakref.WeakKeyDictionary()
 
 
@@ -66,9 +70,11 @@ def attach(
     model: Any = None,
     loader: Any = None,
     *,
+    canaries: int = 0,
+    seed: int | None = None,
     claim: tuple[float, float] | None = None,
     allow: Sequence[str] = (),
-) -> "OpacusAudit":
+) -> OpacusAudit:
     """Audit the training of an optimizer that ``PrivacyEngine.make_private`` has returned.
 
     >>> model, optimizer, loader = engine.make_private(...)  # doctest: +SKIP
@@ -87,6 +93,12 @@ def attach(
     model, loader
         What ``make_private`` has returned beside it. Without the model, buffers and weights of no
         private optimizer are not looked at; without the loader, the rate is not.
+    canaries
+        How many canaries join the clipped sum and stay in it, for a lower bound on ε and a test of
+        the stated training; at most one for each weight that is trained.
+    seed
+        The seed of the canaries' coins, which nobody may know before the audit; None for one from
+        the operating system.
     claim
         The (ε, δ) that the training is said to have.
     allow
@@ -101,7 +113,7 @@ def attach(
     """
     from oraudit.ways.kinds import audit  # which is made of what is here
 
-    return audit(optimizer, model, loader, claim=claim, allow=allow)
+    return audit(optimizer, model, loader, canaries=canaries, seed=seed, claim=claim, allow=allow)
 
 
 @dataclass(frozen=True)
@@ -116,7 +128,7 @@ def _harmless(method: Callable[..., Any]) -> Callable[..., Any]:
     """Let no error of the audit reach the training: the audit ends, and its report says so."""
 
     @wraps(method)
-    def looked(self: "OpacusAudit", *args: Any, **kwargs: Any) -> Any:
+    def looked(self: OpacusAudit, *args: Any, **kwargs: Any) -> Any:
         if self._over:
             return None
         try:
@@ -143,28 +155,31 @@ class OpacusAudit:
         model: Any = None,
         loader: Any = None,
         *,
+        canaries: int = 0,
+        seed: int | None = None,
         claim: tuple[float, float] | None = None,
         allow: Sequence[str] = (),
-        earlier: Sequence["OpacusAudit"] | None = None,
+        earlier: Sequence[OpacusAudit] | None = None,
     ) -> None:
         _check_kind(optimizer)
+        self._optimizer = optimizer
+        self._params = list(optimizer.params)
+        self._loader = loader
+        accountant, self._rate = accountant_of(optimizer.step_hook)
+        self._canaries = self._made_canaries(canaries, seed) if canaries else None
         wrapped = optimizer.original_optimizer
         if wrapped in _WRAPPED and (former := _WRAPPED[wrapped]()) is not None:
             # make_private was called again: the training of the former audit has ended.
             former.detach()
         _WRAPPED[wrapped] = weakref.ref(self)
-        self._optimizer = optimizer
-        self._params = list(optimizer.params)
         self._model = model
         self._inner = _inner(model)
-        self._loader = loader
         self._allow = tuple(allow)
         self._earlier = None if earlier is None else list(earlier)
         self._ghost = hasattr(optimizer, "accumulate")
         examples = None if loader is None else len(loader.dataset)
         self._record = Record(examples=examples, claim=claim)
         self._record.names = _names(optimizer, self._inner)
-        accountant, self._rate = accountant_of(optimizer.step_hook)
         self._account = None if accountant is None else Account(accountant)
         self._numbers = sum(p.numel() for p in self._params)
         self._own = {id(p) for p in self._params}
@@ -338,11 +353,16 @@ class OpacusAudit:
             self._begin()
         if self._account is not None and (lost := self._account.open()):
             self._record.see("accountant-forgot", number=lost)
+        self._ride()
         return self._clipped()
+
+    def _summed(self) -> list[torch.Tensor]:
+        """The clipped sums."""
+        return _alone([p.summed_grad for p in self._params])
 
     def _clipped(self) -> Any:
         """What is kept of the clipped sums until the noise is added."""
-        sums = _alone([p.summed_grad for p in self._params])
+        sums = self._summed()
         # What adds noise may do it in place; once it was seen to leave sums alone, none is copied.
         copies = sums if self._sums_stay else [each.clone() for each in sums]
         return sums, copies, [each._version for each in sums]
@@ -363,6 +383,8 @@ class OpacusAudit:
         sigma = float(self._optimizer.noise_multiplier)
         self._record.noise.add(clipped, noisy, self._effective(sigma) * clip)
         self._noisy = _Noisy(clip, sigma)
+        if self._canaries is not None:
+            self._canaries.score(self._canaries.look(noisy), self._effective(sigma))
 
     @_harmless
     def _before_step(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
@@ -699,12 +721,51 @@ class OpacusAudit:
         if abs(worst - 1) > RULE_ROUNDING and float(real.max()) > 0:
             self._record.see("ghost-norm", number=worst)
 
+    # ---------------------------------------------------------------------------------- canaries
+
+    def _made_canaries(self, n: int, seed: int | None) -> Canaries:
+        """The canaries of this training."""
+        if self._told_rate() is None:
+            raise CannotAttach(
+                "canaries need the rate of batches, and neither the optimizer's step hook nor the "
+                "loader has one: attach what PrivacyEngine.make_private has returned"
+            )
+        try:
+            return self._place(n, seed)
+        except TooMany as reason:
+            raise CannotAttach(str(reason)) from None
+
+    def _place(self, n: int, seed: int | None) -> Canaries:
+        """Canaries on the weights of this training."""
+        return Canaries(n, sizes=[p.numel() for p in self._params], seed=seed)
+
+    def _told_rate(self) -> float | None:
+        """The rate of one pass over a batch, which the accountant is told."""
+        return getattr(self._loader, "sample_rate", None) if self._rate is None else self._rate
+
+    def _ride(self, **options: Any) -> None:
+        """Let the canaries of this step's batch, if there are any, join the clipped sums."""
+        if self._canaries is None:
+            return
+        rate = self._told_rate()
+        assert rate is not None
+        clips = getattr(self._optimizer, "max_grad_norms", None)
+        clip = self._clip() if clips is None else [float(each) for each in clips]
+        rate = min(rate * self._optimizer.accumulated_iterations, 1.0)
+        self._canaries.join(self._summed(), clip, rate, **options)
+
+    def _counted(self) -> Counted | None:
+        if self._canaries is None:
+            return None
+        return self._canaries.counted(self._record.told, claim=self._record.claim)
+
     # ------------------------------------------------------------------------------------- result
 
     def result(self) -> Result:
         """The result so far; the training may go on."""
         seen = self._seen() if self._ended is None else self._ended
-        return judge(seen, unlooked=self._unlooked(), allow=self._allow)
+        counts = self._counted()
+        return judge(seen, counts=counts, unlooked=self._unlooked(), allow=self._allow)
 
     def _seen(self) -> Seen:
         events = self._changes() + self._chain_events()
@@ -738,6 +799,8 @@ class OpacusAudit:
 
     def _unlooked(self) -> list[str]:
         unlooked = []
+        if self._canaries is not None and self._canaries.unusable:
+            unlooked.append(f"counts ({self._canaries.unusable})")
         earlier = 0 if self._account is None else (self._account.earlier or 0)
         if earlier:
             unlooked.append(f"the {earlier} steps that the accountant knew before")
@@ -765,7 +828,7 @@ class OpacusAudit:
 
     # --------------------------------------------------------------------- other trainings, resumed
 
-    def as_earlier(self, later: "OpacusAudit") -> Earlier | None:
+    def as_earlier(self, later: OpacusAudit) -> Earlier | None:
         """This training, as one that came before another in the same process."""
         seen = self._seen() if self._ended is None else self._ended
         if seen.noise is None or later._first is None:
@@ -778,7 +841,7 @@ class OpacusAudit:
         )
         return Earlier(seen.steps, seen.noise.sizes, seen.noise.sample, same)
 
-    def _spends_apart(self, other: "OpacusAudit") -> bool:
+    def _spends_apart(self, other: OpacusAudit) -> bool:
         """Whether another training has the same data and another accountant."""
         mine = None if self._account is None else self._account.accountant
         theirs = None if other._account is None else other._account.accountant
@@ -786,24 +849,61 @@ class OpacusAudit:
         same = data is not None and other._loader is not None and other._loader.dataset is data
         return same and mine is not theirs
 
+    #: The kind of audit that a saved state is of.
+    _saved_as = "OpacusAudit"
+
     def state_dict(self) -> dict[str, Any]:
         """What was seen so far, for the training's own checkpoint; ``torch.save`` takes it."""
-        state = {
+        state = saved.sealed(self._saved_as, pytree.tree_map(_as_array, self._content()))
+        return dict(pytree.tree_map(_as_tensor, state))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from an audit of an earlier process, whose training is resumed.
+
+        Raises ValueError, before anything is used, for a state that is not as it was saved.
+        """
+        content = saved.opened(self._saved_as, pytree.tree_map(_as_array, state))
+        self._check(content)
+        self._take(content)
+
+    def _content(self) -> dict[str, Any]:
+        """All that is saved, in lists, numbers, words and arrays."""
+        return {
             "record": self._record.state(),
             "account": None if self._account is None else self._account.state(),
             "moved": [(step, local(each), local(other)) for step, each, other in self._moved],
+            "canaries": None if self._canaries is None else self._canaries.state(),
         }
-        return pytree.tree_map(_as_tensor, state)
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from an audit of an earlier process, whose training is resumed."""
-        state = pytree.tree_map(_as_array, dict(state))
-        self._record.load(state["record"])
+    def _check(self, content: Mapping[str, Any]) -> int:
+        """Refuse what no audit of this model can have saved; return how many steps it had."""
+        saved.check_fields("the state", content, ("record", "account", "moved", "canaries"))
+        steps = saved.check_record(content["record"], self._record.names)
+        if content["account"] is not None:
+            saved.check_fields("the account", content["account"], ("told", "earlier", "last"))
+            saved.whole("the told steps of the account", content["account"]["told"], 0)
+            for name in ("earlier", "last"):
+                if content["account"][name] is not None:
+                    saved.whole(f"the {name} of the account", content["account"][name], 0)
+        canaries = (0, 0) if self._canaries is None else (self._canaries.n, self._canaries.weights)
+        saved.check_canaries(content["canaries"], *canaries, steps)
+        for moved in saved.rows("moved", content["moved"], 0, saved.MOST_STEPS):
+            step, before, after = saved.rows("each of moved", moved, 3)
+            saved.whole("the step of moved", step, 1, steps + 1)
+            saved.reals("the norms before a move", before, (len(self._record.names),))
+            saved.reals("the norms after a move", after, (len(self._record.names),))
+        return steps
+
+    def _take(self, content: Mapping[str, Any]) -> None:
+        """Go on from what was checked."""
+        self._record.load(content["record"])
+        if self._canaries is not None:
+            self._canaries.load(content["canaries"])
         self._resumed = len(self._record.told)
         self._told_of = len(self._record.events)
-        self._moved = [(step, each, other) for step, each, other in state["moved"]]
-        if self._account is not None and state["account"] is not None:
-            self._account.load(state["account"])
+        self._moved = [(step, each, other) for step, each, other in content["moved"]]
+        if self._account is not None and content["account"] is not None:
+            self._account.load(content["account"])
 
 
 def _check_kind(optimizer: Any) -> None:
@@ -813,6 +913,12 @@ def _check_kind(optimizer: Any) -> None:
         raise CannotAttach(
             f"optimizer is {kind}, not an optimizer of opacus.optimizers: give what "
             "PrivacyEngine.make_private has returned"
+        )
+    wrapped = optimizer.original_optimizer
+    if not hasattr(wrapped, "_optimizer_step_pre_hooks"):  # as that of Accelerate, which is a shell
+        raise CannotAttach(
+            f"optimizer is made of {type(wrapped).__name__}, whose steps have no hooks: give "
+            "PrivacyEngine.make_private the optimizer itself, before another library wraps it"
         )
 
 
@@ -867,4 +973,9 @@ def _as_tensor(leaf: Any) -> Any:
 
 
 def _as_array(leaf: Any) -> Any:
-    return leaf.cpu().numpy() if isinstance(leaf, torch.Tensor) else leaf
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    try:
+        return leaf.detach().cpu().numpy()
+    except (TypeError, RuntimeError):  # which no audit saves
+        raise saved.damaged("a tensor", "one of numbers that NumPy has", leaf.dtype) from None

@@ -6,6 +6,8 @@ that would not come: before the first step all say through the store of the proc
 are there, or none meets; and whoever leaves says so once more, and all stop at the next step.
 """
 
+from __future__ import annotations
+
 import json
 import time
 from collections.abc import Callable, Sequence

@@ -5,6 +5,8 @@ on all ranks, each makes the gradients of its own examples beside, and the sum o
 sum before the noise must be.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,13 +72,13 @@ class ShardedAudit(DistributedAudit):
                 self._record.around.note_norms(norms.detach(), self._clip())
 
     def _summed(self) -> list[torch.Tensor]:
-        return [shard(each) for each in self._sums()]
+        return [shard(each.detach()) for each in self._sums()]
 
-    def _clipped(self) -> Any:
+    def _ride(self, **options: Any) -> None:
         if self._looks_together():
-            # What follows may change these sums, if it adds no noise to them.
+            # What follows may change these sums: canaries, and what adds no noise to them.
             self._kept = [each.clone() for each in self._sums()]
-        return super()._clipped()
+        super()._ride(**options)
 
     def _sums(self) -> list[Any]:
         return [self._optimizer.grad_state[p]["summed_grad"] for p in self._params]

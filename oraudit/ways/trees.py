@@ -1,14 +1,14 @@
 """What a loop of one's own gives to an audit: arrays, alone or in nested lists and dictionaries."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from oraudit.records.arrays import leaves, namespace
 
-__all__ = ["arrays", "branches", "rows"]
+__all__ = ["arrays", "branches", "filled", "rows"]
 
 
 def branches(tree: Any) -> dict[str, Any]:
@@ -31,6 +31,26 @@ def _walk(tree: Any, path: str, found: dict[str, Any]) -> None:
             _walk(branch, f"{path}.{place}" if path else str(place), found)
     else:
         found[path or "0"] = tree
+
+
+def filled(tree: Any, arrays: Sequence[Any]) -> Any:
+    """The same structure with other arrays, which are in the order of :func:`branches`.
+
+    >>> filled({"b": 1.0, "a": (2.0, [3.0])}, [10, 20, 30])
+    {'b': 30, 'a': (10, [20])}
+    """
+    return _filled(tree, iter(arrays))
+
+
+def _filled(tree: Any, arrays: Iterator[Any]) -> Any:
+    if isinstance(tree, Mapping):
+        found = {key: _filled(tree[key], arrays) for key in sorted(tree)}
+        ordered = {key: found[key] for key in tree}
+        return ordered if type(tree) is dict else type(tree)(ordered)  # type: ignore[call-arg]
+    if isinstance(tree, list | tuple):
+        parts = [_filled(branch, arrays) for branch in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    return next(arrays)
 
 
 def arrays(argument: str, tree: Any, shapes: Mapping[str, tuple[int, ...]]) -> list[Any]:

@@ -5,21 +5,28 @@
 >>> audits.check()  # doctest: +SKIP
 """
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from opacus import PrivacyEngine
 
-from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Finding, Status
-from oraudit.report import Result
+from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Status
+from oraudit.report import Result, refused
 from oraudit.ways.distributed import DistributedAudit
 from oraudit.ways.kinds import audit
 from oraudit.ways.opacus import CannotAttach, OpacusAudit
 from oraudit.ways.ranks import Meeting
 
 __all__ = ["Audits", "NothingPrivate", "Refused", "watch"]
+
+
+#: The reason of a report where there is nothing to report on.
+NOTHING_PRIVATE = "nothing was made private with Opacus"
 
 
 class NothingPrivate(AssertionError):
@@ -34,8 +41,7 @@ class Refused:
 
     def result(self) -> Result:
         """The result, which cannot tell."""
-        finding = Finding("refused", self._reason, "side unknown", undecided=True)
-        return Result(CANNOT_TELL, (finding,), f"CANNOT TELL  {self._reason}")
+        return refused(self._reason)
 
     def detach(self) -> None:
         """Do nothing, as nothing was attached."""
@@ -59,6 +65,30 @@ class Audits(list[OpacusAudit | Refused]):
         meetings = [audit.meeting for audit in self if isinstance(audit, DistributedAudit)]
         return meetings[-1] if meetings else None
 
+    def save(
+        self,
+        folder: str | Path,
+        card: Mapping[str, object] | None = None,
+        *,
+        interrupted: str = "",
+    ) -> None:
+        """Write the report of a training into a new folder; of several, each into one of its own.
+
+        Those are ``1``, ``2``, ... in the folder, and where the training has several processes
+        ``rank-0``, ``rank-1``, ... in these. ``card`` is what those who train say of it, as for
+        :meth:`~oraudit.Result.save`; ``interrupted`` is why the end was not seen, if it was not.
+        """
+        results = [audit.result() for audit in self] or [refused(NOTHING_PRIVATE)]
+        if interrupted:
+            results = [result.interrupted(interrupted) for result in results]
+        for number, result in enumerate(results, 1):
+            place = Path(folder)
+            if len(results) > 1:
+                place /= str(number)
+            if self.meeting is not None:
+                place /= f"rank-{self.meeting.rank}"
+            result.save(place, card)
+
     def check(self) -> None:
         """Return only if all audits passed; otherwise raise AssertionError with the reports."""
         if self.status != PASSED:
@@ -67,7 +97,7 @@ class Audits(list[OpacusAudit | Refused]):
     def __str__(self) -> str:
         texts = [str(audit.result()) for audit in self]
         if not texts:
-            return "CANNOT TELL  nothing was made private with Opacus"
+            return f"CANNOT TELL  {NOTHING_PRIVATE}"
         if len(texts) == 1:
             return texts[0]
         numbers: dict[str, list[str]] = {}
@@ -81,6 +111,8 @@ class Audits(list[OpacusAudit | Refused]):
 @contextmanager
 def watch(
     *,
+    canaries: int = 0,
+    seed: int | None = None,
     claim: tuple[float, float] | None = None,
     allow: Sequence[str] = (),
     required: bool = True,
@@ -98,12 +130,17 @@ def watch(
 
     Parameters
     ----------
+    canaries
+        How many canaries join the clipped sums of each training and stay in them.
+    seed
+        The seed of the first training's canaries, and one more for each later one; None for seeds
+        from the operating system.
     claim
         The (ε, δ) that each training is said to have.
     allow
         Names of findings that are post-processing and meant.
     required
-        Raise :class:`NothingPrivate` if nothing was made private.
+        Raise ``NothingPrivate``, an AssertionError, if nothing was made private.
 
     Yields
     ------
@@ -121,7 +158,9 @@ def watch(
     @wraps(former)
     def make_private(self: Any, *args: Any, **kwargs: Any) -> Any:
         parts = former(self, *args, **kwargs)
-        audits.append(_audit(parts, audits, claim=claim, allow=allow))
+        its_seed = None if seed is None else seed + len(audits)
+        options = {"canaries": canaries, "seed": its_seed, "claim": claim, "allow": allow}
+        audits.append(_audit(parts, audits, options))
         return parts
 
     PrivacyEngine.make_private = make_private
@@ -135,16 +174,10 @@ def watch(
         raise NothingPrivate("nothing was made private with Opacus inside watch()")
 
 
-def _audit(
-    parts: Sequence[Any],
-    audits: Audits,
-    *,
-    claim: tuple[float, float] | None,
-    allow: Sequence[str],
-) -> OpacusAudit | Refused:
+def _audit(parts: Sequence[Any], audits: Audits, options: Any) -> OpacusAudit | Refused:
     """The audit of what ``make_private`` has returned."""
     earlier = [audit for audit in audits if isinstance(audit, OpacusAudit)]
     try:
-        return audit(parts[1], parts[0], parts[-1], claim=claim, allow=allow, earlier=earlier)
+        return audit(parts[1], parts[0], parts[-1], **options, earlier=earlier)
     except CannotAttach as reason:
         return Refused(str(reason))

@@ -1,0 +1,293 @@
+"""The exact law of right guesses at canaries that have a weight each.
+
+In a step a canary adds 1 to its weight, in units of the clipping threshold, if it is included and
+in the batch; with noise y is seen there. The score of a canary is the sum over the steps of
+
+    L(y) = log(1 - q + q exp((2 y - 1) / (2 σ²))),
+
+its log-likelihood ratio if σ is the noise. The noise that a score *assumes* may differ from the one
+that there is. The law of a sum over steps is a product of characteristic functions, taken back by
+one Fourier transform.
+
+The k canaries with scores farthest from 0 are guessed, each by the sign of its score; or, if all
+guesses say "in", the k of largest scores. Given the score of the k-th, the k - 1 before it are
+independent draws of the law beyond it. So right guesses are binomial but for one coin, and the
+probability to be beyond the k-th is a beta variable: one integral is left.
+
+Of one canary in a million something is known to about 1e-12; weights that interfere with each other
+are not covered.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from oralib import Training, epsilon_lower_bound
+from oralib.ground import arguments
+from oralib.training import stretches_of
+
+__all__ = ["RightGuesses", "Said", "Stated", "law_of_right", "score_law", "stretches", "tails"]
+
+Reals: TypeAlias = NDArray[np.float64]
+
+#: What users may give as a stated training.
+Stated: TypeAlias = Training | Sequence[Training] | tuple[float, float, int]
+#: What guesses say.
+Said: TypeAlias = Literal["both", "in"]
+
+#: Points of the law of a score, and of y in a step; and both if there are many stretches.
+_TABLE, _STEP = 2**18, 2**17
+_MANY_STRETCHES, _SMALL_TABLE, _SMALL_STEP = 8, 2**16, 2**13
+#: Noise is integrated so many times its size.
+_REACH = 9.5
+#: Scores that are rarer than exp(-_RARE) may be anywhere.
+_RARE = 32.0
+#: Counts that are rarer are left out of means.
+_NEGLIGIBLE = 1e-12
+
+
+def stretches(training: Stated) -> tuple[Training, ...]:
+    """The stretches of a stated training, one for each noise and rate.
+
+    >>> stretches((2.0, 0.1, 50))
+    (Training(sigma=2.0, sample_rate=0.1, steps=50),)
+    >>> stretches([Training(2.0, 0.1, 50), Training(1.0, 0.1, 10), Training(2.0, 0.1, 5)])[0].steps
+    55
+    """
+    example = "Training(2.4, 0.1, 100), a list of them, or (sigma, rate, steps)"
+    if isinstance(training, str | bytes) or not isinstance(training, Training | Sequence):
+        raise TypeError(f"training must be {example}, got training={training!r}")
+    if not isinstance(training, Training):
+        if len(training) == 3 and not any(isinstance(x, Training | Sequence) for x in training):
+            training = Training(*training)
+        else:
+            training = [x if isinstance(x, Training) else _one(x, example) for x in training]
+    steps: dict[tuple[float, float], int] = {}
+    for part in stretches_of(training):
+        kind = part.sigma, part.sample_rate
+        steps[kind] = steps.get(kind, 0) + part.steps
+    return tuple(Training(*kind, number) for kind, number in steps.items())
+
+
+def _one(stretch: Any, example: str) -> Training:
+    if not isinstance(stretch, Sequence) or isinstance(stretch, str) or len(stretch) != 3:
+        raise TypeError(f"training must be {example}, got a stretch {stretch!r}")
+    return Training(*stretch)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreLaw:
+    """The law of a canary's score on a grid: point i is the score (first + i) width."""
+
+    first: int
+    width: float
+    included: Reals
+    left_out: Reals
+
+
+def score_law(
+    training: tuple[Training, ...], share: float = 1.0, assumed: float | None = None
+) -> ScoreLaw:
+    """The law of the score of an included canary, and of one that was left out.
+
+    Parameters
+    ----------
+    training
+        What was stated, in stretches.
+    share : float
+        The noise is so many times what was stated.
+    assumed : float or None
+        Scores assume so many times the stated noise; by default as much as there is.
+    """
+    assumed = share if assumed is None else assumed
+    many = len(training) > _MANY_STRETCHES
+    points = _SMALL_TABLE if many else _TABLE
+    steps = [_Step.of(part, share, assumed, _SMALL_STEP if many else _STEP) for part in training]
+    low, high = _range(steps)
+    width = (high - low) / points
+    first = int(np.floor(low / width))
+    laws = []
+    for kind in (0, 1):
+        transform = np.ones(points // 2 + 1, dtype=complex)
+        for step in steps:
+            transform *= np.fft.rfft(step.table(kind, width, points)) ** step.steps
+        # Values are known modulo the length of the table.
+        mass = np.maximum(np.roll(np.fft.irfft(transform, points), -first), 0.0)
+        laws.append(mass / mass.sum())
+    return ScoreLaw(first, width, *laws)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """The score of one step at many y, and the laws of y, included and left out."""
+
+    steps: int
+    score: Reals
+    weights: tuple[Reals, Reals]
+
+    @staticmethod
+    def of(part: Training, share: float, assumed: float, points: int) -> "_Step":
+        sigma, rate = share * part.sigma, part.sample_rate
+        y = np.linspace(-_REACH * sigma, 1 + _REACH * sigma, points)
+        with np.errstate(divide="ignore"):  # at rate 1 no step is without the canary
+            absent = np.log1p(-rate)
+        exponent = (2 * y - 1) / (2 * (assumed * part.sigma) ** 2)
+        score = np.logaddexp(absent, log(rate) + exponent)
+        without, with_it = (np.exp(-0.5 * ((y - at) / sigma) ** 2) for at in (0.0, 1.0))
+        left_out = without / without.sum()
+        included = (1 - rate) * left_out + rate * with_it / with_it.sum()
+        return _Step(part.steps, score, (included, left_out))
+
+    def table(self, kind: int, width: float, points: int) -> Reals:
+        """The law of one step on a circle; each y is shared by two neighbours, to keep the mean."""
+        place = self.score / width
+        left = np.floor(place).astype(np.int64)
+        part = place - left
+        weight = self.weights[kind]
+        first = np.bincount(left % points, weight * (1 - part), points)
+        return np.asarray(first + np.bincount((left + 1) % points, weight * part, points))
+
+    def moments(self, kind: int) -> tuple[float, float]:
+        """Mean and variance of the sum of all steps."""
+        mean = self.weights[kind] @ self.score
+        variance = self.weights[kind] @ (self.score - mean) ** 2
+        return self.steps * float(mean), self.steps * float(variance)
+
+    def cumulants(self, kind: int, theta: Reals) -> Reals:
+        """log E[exp(θ times the sum of all steps)]."""
+        few = slice(None, None, max(1, self.score.size // 2000))
+        weight = self.weights[kind][few]
+        terms = np.multiply.outer(theta, self.score[few])
+        most = terms.max(axis=1)
+        mean = np.exp(terms - most[:, None]) @ (weight / weight.sum())
+        return np.asarray(self.steps * (np.log(mean) + most))
+
+
+def _range(steps: Sequence[_Step]) -> tuple[float, float]:
+    """An interval with 0 outside of which hardly any score is, by Chernoff's bound."""
+    low, high = 0.0, 0.0
+    for kind in (0, 1):
+        spread = float(np.sqrt(sum(step.moments(kind)[1] for step in steps)))
+        theta = np.geomspace(0.01, 100, 60) / spread
+        up = sum(step.cumulants(kind, theta) for step in steps)
+        down = sum(step.cumulants(kind, -theta) for step in steps)
+        high = max(high, float(((up + _RARE) / theta).min()))
+        low = min(low, float((-(down + _RARE) / theta).max()))
+    room = 0.001 * (high - low)
+    return low - room, high + room
+
+
+@dataclass(frozen=True, eq=False)
+class Tails:
+    """How often a guess is right, or wrong, if a canary is guessed beyond some level.
+
+    The levels fall, so that both probabilities rise, to those of guessing every canary.
+    """
+
+    right: Reals
+    wrong: Reals
+
+    def right_within(self, share: Any) -> Reals:
+        """How often a canary is among the surest, of this share of all, and its guess right."""
+        return np.asarray(np.interp(share, self.right + self.wrong, self.right))
+
+
+@lru_cache(maxsize=32)
+def tails(
+    training: tuple[Training, ...], share: float = 1.0, assumed: float | None = None,
+    side: Said = "both",
+) -> Tails:  # fmt: skip
+    """How often guesses are right and wrong, by level; the parameters are those of `score_law`."""
+    law = score_law(training, share, assumed)
+    if side == "in":
+        right, wrong = (np.cumsum(mass[::-1]) / 2 for mass in (law.included, law.left_out))
+        return Tails(*arguments.read_only((right, wrong)))
+    zero = -law.first
+    folded = np.zeros((2, max(zero, law.included.size - zero - 1) + 1))
+    masses = (law.included, law.left_out), (law.left_out, law.included)
+    for row, (above, below) in zip(folded, masses, strict=True):
+        row[: above.size - zero] += above[zero:] / 2
+        row[: zero + 1] += below[zero::-1] / 2
+        row[0] /= 2  # of the scores at 0 half are guessed to be included
+    right, wrong = np.cumsum(folded[:, ::-1], axis=1)
+    return Tails(*arguments.read_only((right, wrong)))
+
+
+@dataclass(frozen=True, eq=False)
+class RightGuesses:
+    """The law of right guesses at the k surest of n canaries: a mixture of binomial laws.
+
+    Attributes
+    ----------
+    k : int
+        The number of guesses.
+    weight : array
+        The weight of each of some values of the k-th score.
+    accuracy, last : array
+        How often a guess before the k-th is right, and how often the k-th, by these values.
+    """
+
+    k: int
+    weight: Reals
+    accuracy: Reals
+    last: Reals
+
+    def at_least(self, v: int | None) -> float:
+        """How often so many guesses are right; 0 for None."""
+        if v is None or v > self.k:
+            return 0.0
+        beyond = scipy.stats.binom.sf
+        with_it = beyond(v - 2, self.k - 1, self.accuracy)
+        without = beyond(v - 1, self.k - 1, self.accuracy)
+        return float(self.weight @ (self.last * with_it + (1 - self.last) * without))
+
+    def probabilities(self) -> Reals:
+        """How often 0, 1, ..., k guesses are right."""
+        v = np.arange(self.k + 1)
+        mass = scipy.stats.binom.pmf
+        with_it = mass(v - 1, self.k - 1, self.accuracy[:, None])
+        without = mass(v, self.k - 1, self.accuracy[:, None])
+        last = self.last[:, None]
+        return np.asarray(self.weight @ (last * with_it + (1 - last) * without))
+
+    def mean_bound(self, n: int, *, beta: float, delta: float, side: Said = "both") -> float:
+        """The mean of the exact bound on ε."""
+        leak = delta / 2 if side == "in" else delta
+        probability = self.probabilities()
+        total = 0.0
+        for v in np.flatnonzero(probability > _NEGLIGIBLE).tolist():
+            bound = epsilon_lower_bound(v, self.k, n=n, beta=beta, delta=leak, method="exact")
+            total += float(probability[v]) * bound
+        return total
+
+
+def law_of_right(
+    training: tuple[Training, ...], n: int, k: int, *, share: float = 1.0,
+    assumed: float | None = None, side: Said = "both",
+) -> RightGuesses:  # fmt: skip
+    """The law of right guesses at the k surest of n canaries with a weight each.
+
+    >>> stated = stretches((2.422402, 0.1, 100))
+    >>> round(law_of_right(stated, 1000, 127, share=0.5).at_least(105), 2)
+    0.95
+    """
+    guesses = tails(training, share, assumed, side)
+    nodes, weight = np.polynomial.hermite_e.hermegauss(20 if k > 40 else 60)
+    shape = (k, n - k + 1)
+    below = np.where(
+        nodes < 0,
+        scipy.special.betaincinv(*shape, scipy.special.ndtr(nodes)),
+        scipy.special.betainccinv(*shape, scipy.special.ndtr(-nodes)),
+    )
+    accuracy = np.clip(guesses.right_within(below) / below, 0, 1)
+    # The k-th itself: right guesses between two shares around its own.
+    around = 0.99 * below, np.minimum(1.01 * below, 1.0)
+    few, many = map(guesses.right_within, around)
+    last = np.clip((many - few) / (around[1] - around[0]), 0, 1)
+    return RightGuesses(k, weight / weight.sum(), accuracy, last)
