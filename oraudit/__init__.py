@@ -10,14 +10,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from oraudit.canaries.expect import expect
+    from oraudit.canaries.mislabelled import mislabelled
     from oraudit.neighbour_test.pure import neighbours_of
     from oraudit.neighbour_test.pytorch import neighbours
     from oraudit.report import Result
+    from oraudit.scores.audit import audit_counts, audit_guesses, audit_scores
     from oraudit.ways.loop import Audit
     from oraudit.ways.opacus import attach
     from oraudit.ways.watch import watch
 
-__all__ = ["Audit", "Result", "attach", "neighbours", "neighbours_of", "watch"]
+__all__ = [
+    "Audit",
+    "Result",
+    "attach",
+    "audit_counts",
+    "audit_guesses",
+    "audit_scores",
+    "expect",
+    "mislabelled",
+    "neighbours",
+    "neighbours_of",
+    "watch",
+]
 
 #: Names are imported when they are asked for: pytest loads this package in every project's tests,
 #: and a loop in NumPy needs no PyTorch.
@@ -25,6 +40,11 @@ _HOMES = {
     "Audit": "oraudit.ways.loop",
     "Result": "oraudit.report",
     "attach": "oraudit.ways.opacus",
+    "audit_counts": "oraudit.scores.audit",
+    "audit_guesses": "oraudit.scores.audit",
+    "audit_scores": "oraudit.scores.audit",
+    "expect": "oraudit.canaries.expect",
+    "mislabelled": "oraudit.canaries.mislabelled",
     "neighbours": "oraudit.neighbour_test.pytorch",
     "neighbours_of": "oraudit.neighbour_test.pure",
     "watch": "oraudit.ways.watch",

@@ -1,20 +1,30 @@
 """The command line: ``oraudit``, or ``python -m oraudit``, and a command."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from oraudit.commands import run
+from oraudit.commands import expect, run, scores
+from oraudit.commands.common import STATUSES, process
+
+DESCRIPTION = """\
+Audit a training: is what ran what the accountant was told? A report says what
+was looked at and what was not; with canaries it proves a lower bound on ε,
+which is no estimate; and the exit status fails a build as a test does.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="oraudit", description="Audit a training: is what ran what the accountant was told?"
+        prog="oraudit",
+        description=DESCRIPTION,
+        epilog=STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (run,):
+    for command in (run, scores, expect):
         command.add(commands)
     chosen = parser.parse_args(arguments)
     return int(chosen.run(chosen))
@@ -22,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def console() -> NoReturn:
     """The whole process."""
-    sys.exit(main())
+    process(main)
 
 
 if __name__ == "__main__":

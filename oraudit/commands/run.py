@@ -9,33 +9,46 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from oraudit.report import EXIT
+from oraudit.commands.common import (
+    CANNOT_TELL,
+    USAGE,
+    Commands,
+    add_claim,
+    add_report,
+    canaries,
+    complain,
+    formatted,
+    saved,
+)
 
 __all__ = ["add", "run"]
 
-#: The exit status of a usage error, as of every command.
-USAGE = 2
+DESCRIPTION = """\
+Run a script unchanged, as Python does, and audit every training in it that
+Opacus makes private. Its own arguments follow its name. The report is printed
+at the end, and the exit status is that of the worst training.
+"""
 
-#: The worst exit status first.
-WORST = (EXIT["failed"], EXIT["cannot tell"], EXIT["passed"])
+#: The exit statuses of audits, the worst first: failed, cannot tell, passed.
+WORST = (1, CANNOT_TELL, 0)
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add(commands: Commands) -> None:
     """Add the command to a parser."""
-    parser = commands.add_parser(
+    parser = formatted(
+        commands,
         "run",
         help="run a script that trains with Opacus, and audit what it does",
-        description="Run a script as Python does, and audit every training in it that Opacus "
-        "makes private. The exit status is 0 if all passed, 1 if one failed, 3 if nothing can be "
-        "told or the script ended in an error, 2 for a usage error.",
+        description=DESCRIPTION,
     )
+    add_claim(parser)
     parser.add_argument(
-        "--claim",
-        nargs=2,
-        type=float,
-        metavar=("EPSILON", "DELTA"),
-        help="the (ε, δ) that the training is said to have",
+        "--canaries",
+        type=canaries,
+        metavar="N",
+        help="how many canaries join each training's clipped sums, for a lower bound on ε",
     )
+    add_report(parser)
     parser.add_argument(
         "--allow",
         action="append",
@@ -52,26 +65,35 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def run(options: argparse.Namespace) -> int:
     """Run the script under audit, print the report, and return the exit status."""
     if not options.module and not Path(options.script).is_file():
-        print(f"oraudit run: there is no file {options.script}", file=sys.stderr)
+        complain("run", f"argument script: must be a file, got {options.script!r}, which is none")
         return USAGE
     try:
         from oraudit.ways.watch import watch
     except ModuleNotFoundError as missing:
-        print(f"oraudit run: {missing.name} is not installed", file=sys.stderr)
+        complain("run", f"{missing.name} is not installed")
         return USAGE
-    claim = None if options.claim is None else (options.claim[0], options.claim[1])
-    with watch(claim=claim, allow=options.allow, required=False) as audits:
+    from oraudit.report import EXIT
+
+    with watch(
+        canaries=options.canaries or 0, claim=options.claim, allow=options.allow, required=False
+    ) as audits:
         ended_well = _run_script(options.script, options.arguments, module=options.module)
     sys.stdout.flush()
     text = f"\n{audits}"
     status = EXIT[audits.status]
+    ended = "the script ended in an error: what comes after it was not seen"
+    interrupted = "" if ended_well else ended
+    if options.report is not None and not saved(
+        "run", options.report, lambda: audits.save(options.report, interrupted=interrupted)
+    ):
+        status = min(status, CANNOT_TELL, key=WORST.index)
     if not ended_well:
-        ended = "the script ended in an error: what comes after it was not seen"
         verdict = f"also      {ended}" if status == EXIT["failed"] else f"CANNOT TELL  {ended}"
         text = (
             f"{text}\n{verdict}" if status == EXIT["failed"] else f"\n{verdict}; until then\n{text}"
         )
-        status = min(status, EXIT["cannot tell"], key=WORST.index)
+        status = min(status, CANNOT_TELL, key=WORST.index)
+
     if audits.meeting is None:
         print(text)
         return status

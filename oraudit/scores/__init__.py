@@ -1,0 +1,1 @@
+"""Scores, guesses and counts from anywhere, and the files that hold them."""
