@@ -142,7 +142,7 @@ def test_the_same_words_are_said_once(first):
     lost = [Event("accountant-forgot", step, "", 10) for step in (20, 30, 40)]
     result = judge(seen_with(first, *lost))
     assert len(result.findings) == 4
-    assert len(result.text.splitlines()) == 4
+    assert len(result.text.splitlines()) == 5
     assert result.text.count("the accountant has lost 10 steps") == 1
 
 
@@ -260,6 +260,7 @@ def test_report_tells_what_was_seen():
         "noise",
         "clipping",
         "batches",
+        "canaries",
         "unlooked",
     ]
     assert lines[1] == "told      σ 1, rate 0.15, 60 steps: ε = 8.32 at δ = 1e-05 (claimed 8.5)"

@@ -5,6 +5,7 @@ the claimed ε, as accountants differ.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from math import inf
 
@@ -48,10 +49,12 @@ def epsilon_of(
     if (sigmas <= 0).any():
         return inf
     kinds = Counter(zip(sigmas.tolist(), rates.tolist(), strict=True))
-    if len(kinds) > MOST_KINDS:
-        return None
-    ordered = tuple(sorted((sigma, rate, steps) for (sigma, rate), steps in kinds.items()))
-    return _epsilon(ordered, delta)
+    return epsilon_of_kinds([(sigma, rate, steps) for (sigma, rate), steps in kinds.items()], delta)
+
+
+def epsilon_of_kinds(kinds: Sequence[tuple[float, float, int]], delta: float) -> float | None:
+    """The ε of steps by their kinds (noise multiplier, rate, steps); None if it takes too long."""
+    return None if len(kinds) > MOST_KINDS else _epsilon(tuple(sorted(kinds)), delta)
 
 
 @lru_cache(maxsize=64)
