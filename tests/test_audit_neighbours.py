@@ -474,6 +474,18 @@ def test_schedule_in_the_step_is_honest(schedule):
     assert scheduler.last_epoch == 2  # two steps came before the test
 
 
+def test_opacus_says_what_it_divides_by():
+    from oraudit import neighbours
+
+    training = Training()
+    batch = (training.x[:SIZE], training.y[:SIZE])
+    named = neighbours(training.step, training.model, training.optimizer, batch, tries=5)
+    assert str(named) == str(training.test(tries=5))
+    training.optimizer.expected_batch_size = None
+    with pytest.raises(ValueError, match="scale is None; it must be given"):
+        neighbours(training.step, training.model, training.optimizer, batch)
+
+
 def test_schedule_by_the_loss_is_seen():
     from oraudit import neighbours
 

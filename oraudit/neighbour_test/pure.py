@@ -1,15 +1,4 @@
-"""The neighbour test of a pure function: JAX, and loops of one's own.
-
->>> import numpy as np
->>> def step(state, batch, released=None):
-...     if released is None:
-...         norms = np.linalg.norm(batch, axis=1, keepdims=True)
-...         released = (batch * np.minimum(1, 1 / np.maximum(norms, 1e-12))).sum(0)
-...     return released, state - 0.1 * released
->>> batch = np.random.default_rng(1).normal(size=(30, 4))
->>> neighbours_of(step, np.zeros(4), batch, clip=1.0, scale=1.0).status
-'passed'
-"""
+"""The neighbour test of a pure function: JAX, and loops of one's own."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +41,18 @@ def neighbours_of(
         What the sum is divided by before it is released: 1 if it is a sum.
     tries
         The most examples to take out in turn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def step(state, batch, released=None):
+    ...     if released is None:
+    ...         norms = np.linalg.norm(batch, axis=1, keepdims=True)
+    ...         released = (batch * np.minimum(1, 1 / np.maximum(norms, 1e-12))).sum(0)
+    ...     return released, state - 0.1 * released
+    >>> batch = np.random.default_rng(1).normal(size=(30, 4))
+    >>> neighbours_of(step, np.zeros(4), batch, clip=1.0, scale=1.0).status
+    'passed'
     """
     size = len(leaves(batch)[0])
     return compare(_PureTrial(step, state, batch), size, clip=clip, scale=scale, tries=tries)

@@ -1,11 +1,6 @@
-"""The neighbour test of a training step in PyTorch, with an optimizer of Opacus or another one.
+"""The neighbour test of a training step in PyTorch, with an optimizer of Opacus or another one."""
 
->>> def step(inputs, labels):  # doctest: +SKIP
-...     optimizer.zero_grad()
-...     criterion(model(inputs), labels).backward()
-...     optimizer.step()
->>> neighbours(step, model, optimizer, batch, clip=1.0, scale=60).check()  # doctest: +SKIP
-"""
+from __future__ import annotations
 
 import copy
 import gc
@@ -34,7 +29,7 @@ def neighbours(
     batch: Sequence[torch.Tensor],
     *,
     clip: float | None = None,
-    scale: float,
+    scale: float | None = None,
     tries: int = 60,
     progress: bool = False,
 ) -> NeighbourResult:
@@ -52,17 +47,41 @@ def neighbours(
     clip
         The norm C that gradients are clipped at, by default what the private optimizer has now.
     scale
-        What the sum of gradients is divided by: the expected size of a batch, or 1 for a sum.
+        What the sum of gradients is divided by: the expected size of a batch, or 1 for a sum. By
+        default what the private optimizer divides by, which Opacus rounds down,
+        without accumulated batches.
     tries
         The most examples to take out in turn.
     progress
         Show a progress bar.
+
+    Examples
+    --------
+    >>> def step(inputs, labels):  # doctest: +SKIP
+    ...     optimizer.zero_grad()
+    ...     criterion(model(inputs), labels).backward()
+    ...     optimizer.step()
+    >>> neighbours(step, model, optimizer, batch).check()  # doctest: +SKIP
     """
     if clip is None:
         clip = float(optimizer.max_grad_norm)
+    if scale is None:
+        scale = _scale_of(optimizer)
     trial = _TorchTrial(step, model, optimizer, tuple(batch))
     with trial.prepared():
         return compare(trial, len(batch[0]), clip=clip, scale=scale, tries=tries, progress=progress)
+
+
+def _scale_of(optimizer: Any) -> float:
+    """What an optimizer of Opacus divides the sum of gradients by."""
+    reduction = getattr(optimizer, "loss_reduction", None)
+    if reduction == "sum":
+        return 1.0
+    if reduction != "mean" or optimizer.expected_batch_size is None:
+        raise ValueError(
+            "scale is None; it must be given, as this optimizer does not say what it divides by"
+        )
+    return float(optimizer.expected_batch_size)
 
 
 class _TorchTrial:

@@ -5,6 +5,8 @@ the others would get other numbers, and the step would move for that reason alon
 drawn for the whole batch, and those of the examples that are there are used.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
