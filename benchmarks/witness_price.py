@@ -2,12 +2,12 @@
 
 It needs PyTorch, NumPy and SciPy, and Opacus for half of its rows, and this repository on
 ``PYTHONPATH``. Networks of two sizes are trained on noise, on a GPU if there is one: with Opacus,
-and by a loop of one's own. Of each training there are three: a plain one, the same again, and one
-with an audit. They take turns, step by step, in an order that changes, and draw the same batches,
-so that whatever else the machine does falls on all of them. A step is all of it: loading a batch,
-gradients, clipping, noise, and what the audit does. The table is printed as CSV, and written into
-``book/data/witness-price.csv`` with ``--out book/data``, where rows of other machines stay, and
-beside it as the table that the book shows.
+and by a loop of one's own. Of each training there are a plain one, the same again, one with an
+audit, and some with an audit and canaries. They take turns, step by step, in an order that changes,
+and draw the same batches, so that whatever else the machine does falls on all of them. A step is
+all of it: loading a batch, gradients, clipping, noise, and what the audit does. The table is
+printed as CSV, and written into ``book/data/witness-price.csv`` with ``--out book/data``, where
+rows of other machines stay, and beside it as the table that the book shows.
 
 Ratios are medians over steps, beside that of a plain training to another plain one, which tells how
 far to trust them. An audit looks at clipping in some steps only, so beside it is the ratio of
@@ -20,7 +20,7 @@ import csv
 import gc
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
@@ -42,17 +42,21 @@ except ImportError:
 
 SIGMA = 1.0
 CLIP = 1.0
-ARMS = ("plain", "plain again", "audit")
+
+#: Plain trainings have no audit, others an audit with so many canaries.
+PLAIN = (None, None)
+CANARIES = (0, 1000, 64_000)
 
 
 class Network(NamedTuple):
-    """A network, and the ratio of its audit's price that we want at most."""
+    """A network, and the ratios of its audit's price that we want at most, and with canaries."""
 
     make: Callable[[], nn.Module]
     inputs: tuple[int, ...]
     examples: int
     rate: float
     aim: float
+    riding: float = 1.15
 
 
 def convolutions(*channels: int) -> nn.Module:
@@ -93,12 +97,12 @@ IMAGES = (3, 32, 32)
 NETWORKS = {
     "cuda": (
         Network(lambda: convolutions(32, 64, 128, 168), IMAGES, 50_000, 0.01, 1.10),
-        Network(lambda: convolutions(64, 256, 512, 704), IMAGES, 50_000, 0.01, 1.02),
+        Network(lambda: convolutions(64, 256, 512, 704), IMAGES, 50_000, 0.01, 1.02, 1.03),
     ),
     "cpu": (
         Network(lambda: digits(16, 32), (1, 28, 28), 6000, 0.01, 1.10),
         Network(lambda: dense(32), (784,), 6000, 0.01, 1.10),
-        Network(lambda: dense(1900), (784,), 3200, 0.01, 1.05),
+        Network(lambda: dense(1900), (784,), 3200, 0.01, 1.05, 1.06),
     ),
     "small": (Network(lambda: dense(4), (784,), 100, 0.1, 1.10),),
 }
@@ -107,8 +111,8 @@ NETWORKS = {
 # --------------------------------------------------------------------------------------- trainings
 
 
-def with_opacus(network: Network, data: Any, device: str, audited: bool) -> Iterator[None]:
-    """Steps of a training with Opacus, of which each ``next`` makes one."""
+def with_opacus(network: Network, data: Any, device: str, canaries: int | None) -> Iterator[None]:
+    """Steps of a training with Opacus, of which each ``next`` makes one; None: no audit."""
     torch.manual_seed(1)
     plain = network.make().to(device)
     model, optimizer, loader = opacus.PrivacyEngine().make_private(
@@ -122,8 +126,8 @@ def with_opacus(network: Network, data: Any, device: str, audited: bool) -> Iter
         noise_multiplier=SIGMA,
         max_grad_norm=CLIP,
     )
-    if audited:
-        attach(optimizer, model, loader)
+    if canaries is not None:
+        attach(optimizer, model, loader, canaries=canaries, seed=1)
     while True:
         for inputs, labels in loader:
             loss = nn.functional.cross_entropy(model(inputs.to(device)), labels.to(device))
@@ -133,14 +137,16 @@ def with_opacus(network: Network, data: Any, device: str, audited: bool) -> Iter
             yield
 
 
-def with_a_loop(network: Network, data: Any, device: str, audited: bool) -> Iterator[None]:
-    """Steps of a loop of one's own, with gradients of examples by ``vmap``."""
+def with_a_loop(network: Network, data: Any, device: str, canaries: int | None) -> Iterator[None]:
+    """Steps of a loop of one's own, with gradients of examples by ``vmap``; None: no audit."""
     torch.manual_seed(1)
     model = network.make().to(device)
     weights = {name: weight.detach() for name, weight in model.named_parameters()}
     inputs, labels = (each.to(device) for each in data.tensors)
     rng = np.random.default_rng(1)
-    audit = Audit(examples=network.examples) if audited else None
+    audit = None
+    if canaries is not None:
+        audit = Audit(examples=network.examples, canaries=canaries, seed=1)
 
     def loss(weights: Any, x: Any, y: Any) -> Any:
         output = functional_call(model, weights, (x[None],))
@@ -157,6 +163,8 @@ def with_a_loop(network: Network, data: Any, device: str, audited: bool) -> Iter
         clipped = {
             name: (factors @ g.flatten(1)).view_as(weights[name]) for name, g in gradients.items()
         }
+        if audit is not None:
+            clipped = audit.ride(clipped, clip=CLIP, rate=network.rate)
         noisy = {
             name: each + SIGMA * CLIP * torch.randn_like(each) for name, each in clipped.items()
         }
@@ -187,17 +195,22 @@ def inputs_and_labels(network: Network) -> TensorDataset:
 
 
 def measured(
-    way: Callable[..., Iterator[None]], network: Network, device: str, warm: int, steps: int
+    way: Callable[..., Iterator[None]],
+    network: Network,
+    device: str,
+    arms: Sequence[int | None],
+    warm: int,
+    steps: int,
 ) -> np.ndarray:
     """The seconds of each step of each training."""
     data = inputs_and_labels(network)
     # On one thread, the time of the processor: what else runs on it does not count.
     clock = perf_counter if device == "cuda" else process_time
-    trainings = [way(network, data, device, arm == "audit") for arm in ARMS]
-    seconds = np.empty((warm + steps, len(ARMS)))
+    trainings = [way(network, data, device, arm) for arm in arms]
+    seconds = np.empty((warm + steps, len(arms)))
     for step in range(len(seconds)):
-        for turn in range(len(ARMS)):
-            arm = (step + turn) % len(ARMS)
+        for turn in range(len(arms)):
+            arm = (step + turn) % len(arms)
             start = clock()
             next(trainings[arm])
             if device == "cuda":
@@ -207,16 +220,16 @@ def measured(
 
 
 def memory(
-    way: Callable[..., Iterator[None]], network: Network, steps: int = 60
-) -> tuple[float, float]:
-    """The memory of the GPU that an audit takes: at most, in gradients, and kept, in kB a step."""
+    way: Callable[..., Iterator[None]], network: Network, arms: Sequence[int], steps: int = 60
+) -> list[tuple[float, float]]:
+    """The memory of the GPU that audits take: at most, in gradients, and kept, in kB a step."""
     data = inputs_and_labels(network)
     most = []
     kept = []
     # The first training is not measured: libraries take memory of their own then.
-    for audited in (False, False, True):
+    for arm in (*PLAIN, *arms):
         before = torch.cuda.memory_allocated()
-        training = way(network, data, "cuda", audited)
+        training = way(network, data, "cuda", arm)
         for _ in range(32):
             next(training)
         begun = torch.cuda.memory_allocated()
@@ -228,33 +241,48 @@ def memory(
         del training
         gc.collect()
         torch.cuda.empty_cache()
-    gradient = 4 * sum(weight.numel() for weight in network.make().parameters())
-    return (most[2] - most[1]) / gradient, (kept[2] - kept[1]) / 1000
+    gradient = 4 * weights_of(network)
+    return [
+        ((most[2 + i] - most[1]) / gradient, (kept[2 + i] - kept[1]) / 1000)
+        for i in range(len(arms))
+    ]
+
+
+def weights_of(network: Network) -> int:
+    """How many weights a network has."""
+    return sum(weight.numel() for weight in network.make().parameters())
 
 
 def table(kind: str, device: str, warm: int, steps: int) -> Iterator[dict[str, Any]]:
-    """A row for each training."""
+    """A row for each training and number of canaries."""
     ways = {"opacus": with_opacus, "loop": with_a_loop}
     if opacus is None:
         del ways["opacus"]
     for way, training in ways.items():
         for network in NETWORKS[kind]:
-            plain, again, audit = measured(training, network, device, warm, steps).T
-            most, kept = memory(training, network) if device == "cuda" else (None, None)
-            yield {
-                "machine": machine(device),
-                "way": way,
-                "weights": sum(weight.numel() for weight in network.make().parameters()),
-                "batch": round(network.rate * network.examples),
-                "steps": steps,
-                "plain ms": f"{1e3 * np.median(plain):.3g}",
-                **ratio("plain again", again, plain),
-                **ratio("audit", audit, plain),
-                "audit, of means": f"{audit.mean() / plain.mean():.3f}",
-                "aim": f"{network.aim:.2f}",
-                "gradients at most": "" if most is None else f"{most:.2f}",
-                "kB a step": "" if kept is None else f"{kept:.1f}",
-            }
+            weights = weights_of(network)
+            arms = [canaries for canaries in CANARIES if canaries <= weights]
+            seconds = measured(training, network, device, (*PLAIN, *arms), warm, steps).T
+            plain, again = seconds[:2]
+            used: list[Any] = [(None, None)] * len(arms)
+            if device == "cuda":
+                used = memory(training, network, arms)
+            for canaries, audit, (most, kept) in zip(arms, seconds[2:], used, strict=True):
+                yield {
+                    "machine": machine(device),
+                    "way": way,
+                    "weights": weights,
+                    "canaries": canaries,
+                    "batch": round(network.rate * network.examples),
+                    "steps": steps,
+                    "plain ms": f"{1e3 * np.median(plain):.3g}",
+                    **ratio("plain again", again, plain),
+                    **ratio("audit", audit, plain),
+                    "audit, of means": f"{audit.mean() / plain.mean():.3f}",
+                    "aim": f"{network.riding if canaries else network.aim:.2f}",
+                    "gradients at most": "" if most is None else f"{most:.2f}",
+                    "kB a step": "" if kept is None else f"{kept:.1f}",
+                }
 
 
 def ratio(name: str, seconds: np.ndarray, plain: np.ndarray) -> dict[str, str]:
@@ -301,16 +329,17 @@ def write(rows: Iterator[dict[str, Any]], out: Path | None) -> None:
 def page(rows: Iterable[dict[str, Any]]) -> str:
     """The table as the book shows it."""
     lines = [
-        "| | weights | a step | plain again | with the audit | we aimed at |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| | weights | canaries | a step | plain again | with the audit | we aimed at |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in rows:
         way = "Opacus" if row["way"] == "opacus" else "a loop of one's own"
         again = f"{row['plain again']} ± {row['plain again se']}"
         audit = f"{row['audit']} ± {row['audit se']}"
+        canaries = f"{int(row['canaries']):,}" if int(row["canaries"]) else "none"
         lines.append(
-            f"| {row['machine']}, {way} | {int(row['weights']):,} | {row['plain ms']} ms "
-            f"| {again} | {audit} | {row['aim']} |"
+            f"| {row['machine']}, {way} | {int(row['weights']):,} | {canaries} "
+            f"| {row['plain ms']} ms | {again} | {audit} | {row['aim']} |"
         )
     return "\n".join(lines) + "\n"
 
