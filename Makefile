@@ -55,7 +55,7 @@ chapters: $(READY) # executes the chapters in place, to commit their outputs aft
 	$(BIN)/python -m orabook.builder.execute
 data: $(READY) # computes the tables that chapters read because they take minutes; commit the result
 	$(BIN)/python -m orabook.builder.data
-torch: .venv/torch-ready # adds PyTorch, Opacus and JAX; its CPU build, where pip has one, is enough
+torch: .venv/torch-ready # adds PyTorch (its CPU build, where pip has one, is enough), Opacus, JAX, Transformers
 .venv/torch-ready: $(READY) requirements-torch.txt
 	sed '/--hash=/d; s/ \\$$//; s/\[.*\]//' requirements.lock > .venv/constraints.txt # pip takes no others
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c .venv/constraints.txt -r requirements-torch.txt
@@ -69,7 +69,7 @@ tf-scores: $(READY) .venv-tf/ready # trains with TensorFlow Privacy; commit the 
 	@touch $@
 lock: $(READY) # renews the pins and hashes of every dependency; commit the result
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --no-annotate --no-header -q \
-	    --generate-hashes --no-strip-extras --extra report --extra book --extra pdf --extra lab --extra test --extra runs --extra build -o requirements.lock pyproject.toml
+	    --generate-hashes --no-strip-extras --extra book --extra pdf --extra lab --extra test --extra runs --extra build -o requirements.lock pyproject.toml
 release: # only for a release: lists what is still to be filled in, and fails while there is any
 	! git grep --line-number "to be filled in:" -- ":!Makefile"
 clean:

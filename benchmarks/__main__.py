@@ -382,31 +382,17 @@ def alone() -> Iterator[tuple[str, float, float]]:
     point = f"oralib.DpSgd({n}, d={n // 100}, sigma=2.422402)"
     audit = f"import oralib; oralib.simulate_dpsgd({point}, 100, trials=2, seed=1)"
     yield f"two audits of DP-SGD with {n:,} elements", *_process("-c", audit)
-    n, steps = (800, 2) if is_small() else (800_000, 100)
-    training = f"oralib.DpSgd({n}, d={n // 8}, steps={steps}, sigma=2.422402)"
-    script = f"""
-import numpy as np, oralib
-dropping = oralib.Dropping(4.0, until=0.9, bend=1.65, crowding=(3.0, 20.0))
-canaries = oralib.Canaries({training}, 50, dropping=dropping, seed=1)
-noise = np.random.default_rng(1).normal(scale=2.4, size={n // 8})
-for step in range({steps}):
-    canaries.observe(step, canaries.gradient(step) + noise)
-"""
-    yield (
-        f"{steps} steps of {n:,} canaries on {n // 8:,} weights",
-        *_process("-W", "ignore", "-c", script),
-    )
-    for n in (1000,) if is_small() else (10**6, 10**7):
+    for n in (1000,) if is_small() else (10**6,):
         with TemporaryDirectory() as folder:
             path, rng = Path(folder) / "scores.csv", np.random.default_rng(0)
             included = rng.random(n) < 0.5
-            scores = rng.normal(size=n) + included
+            scores = rng.normal(size=n) + 0.1 * included
             lines = (f"{x!r},{coin:d}\n" for x, coin in zip(scores.tolist(), included, strict=True))
             with path.open("w") as file:
                 file.write("score,included\n")
                 file.writelines(lines)
-            words = ("-m", "oralib", "audit", str(path), "--delta", "1e-5")
-            yield f"`oralib audit` of a CSV file with {n:,} scores", *_process(*words)
+            words = ("-m", "oraudit", "scores", str(path), "--training", "0.993727,0.1,100")
+            yield f"`oraudit scores` of a CSV file with {n:,} scores", *_process(*words)
 
 
 #: Run by a small process, since a child's memory begins with that of its parent.

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from orabook.command import Commands, path, process, run_command
 from oralib import __version__
-from oralib.commands.common import Commands, path, process, run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,14 +1,11 @@
-"""One-run auditing of differential privacy: a valid bound on ε from one run, and the paper.
-
-**To audit your own training run**: :func:`plan_audit` says how, :class:`Canaries` go into the
-training, :func:`audit_scores` turns their scores into a bound (:func:`audit_counts` and
-:func:`audit_guesses`, if that is what you have). The commands ``oralib plan`` and ``oralib audit``
-do the same.
+"""One-run auditing of differential privacy: the objects of the paper, and valid bounds on ε.
 
 **To play the paper's audits**: a *mechanism* plays a *game* with a *guesser*, which yields *counts*
 (v, r); a *bound* turns counts into ε. For small n a mechanism is a table, its *channel*, from which
 everything can be computed exactly.
 :func:`simulate_dpsgd` and :func:`simulate_hopping` simulate audits of DP-SGD.
+
+Audits of real trainings are the other package, :mod:`oraudit`.
 
 >>> import oralib
 >>> mechanism = oralib.LocalRandomizedResponse(epsilon=1.0)
@@ -38,7 +35,6 @@ from oralib.bounds import (
     valid_p_value,
     valid_rule,
 )
-from oralib.canaries import Canaries
 from oralib.channels import Channel, channel
 from oralib.dpsgd import DpSgd, Dropping, simulate_dpsgd, simulate_hopping
 from oralib.games import adaptive, classic, one_run
@@ -55,14 +51,11 @@ from oralib.mechanisms import (
     XorInPairs,
     XorRandomizedResponse,
 )
-from oralib.planning import AuditPlan, plan_audit
-from oralib.scores import audit_counts, audit_guesses, audit_scores
 from oralib.stated import TrainingTest, TrainingVerdict
 from oralib.training import Profile, Training
 
-# Audits of a training of your own.
-__all__ = ["AuditPlan", "Canaries", "audit_counts", "audit_guesses", "audit_scores"]
-__all__ += ["certified_epsilon", "noise_multiplier", "plan_audit"]
+# Accountants.
+__all__ = ["certified_epsilon", "noise_multiplier"]
 # From counts to ε.
 __all__ += ["Counts", "adaptive_failure_probability", "epsilon_estimate", "epsilon_lower_bound"]
 __all__ += ["epsilon_lower_bound_anytime", "epsilon_lower_bound_fdp"]

@@ -9,7 +9,6 @@ import oralib
 from orabook import studies
 from orabook.builder import data
 from orabook.studies.overclaims import _leaking
-from oralib.__main__ import main
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming, normal_bounds
 
 COUNTS = oralib.Counts(74, 100, n=1000, r_fixed=True)
@@ -104,21 +103,3 @@ def test_the_table_is_that_of_this_library():
     assert table["independent"][0] <= 0.05
     assert table["independent"][1:].round(3).tolist() == [0.084, 0.125, 0.328, 0.426, 1.0, 0.191]
     assert table["fdp"][5:].round(3).tolist() == [0.997, 0.152]
-
-
-def test_the_command_line_prints_the_assumption_beside_the_number(tmp_path, capsys):
-    rng = np.random.default_rng(3)
-    included = rng.random(1000) < 0.5
-    scores = np.where(included, 0.25, -0.25) + rng.normal(size=1000)
-    path = tmp_path / "scores.csv"
-    pd.DataFrame({"score": scores, "included": included}).to_csv(path, index=False)
-    words = ["audit", str(path), "--delta", "1e-5", "--side", "farthest"]
-    bounds = []
-    for name, sentence in ASSUMPTIONS.items():
-        assert main([*words, "--guesses", "100", "--assume", name]) == 0
-        said = capsys.readouterr().out
-        bounds.append(float(said.partition(f"assuming  {sentence}: ε is at least ")[2].split()[0]))
-    assert bounds == sorted(bounds)
-    for other in ([], ["--guesses", "100", "--delta", "0"]):
-        assert main([*words, "--assume", "normal", *other]) == 2
-        assert "--assume needs scores, a number of guesses (" in capsys.readouterr().err

@@ -1,18 +1,15 @@
-"""Coins that balance: linear programs over all mechanisms, known numbers, pairs, whole audits."""
+"""Coins that balance: linear programs over all mechanisms, and known numbers."""
 
-from itertools import combinations, permutations, product
+from itertools import product
 from math import comb, exp, prod
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
-from test_scores import run, written
+from scipy import optimize
 
-from oralib import Counts, audit_guesses, audit_scores, valid_lower_bound
+from oralib import Counts, valid_lower_bound
 from oralib.bounds.balanced import balanced_p_value
 from oralib.bounds.refuting import like
-from oralib.scores import guessing
 
 
 def worst(v, r, n, epsilon, delta, r_in):
@@ -65,50 +62,5 @@ def test_known_bounds_and_counts_that_cannot_be():
     assert 0 < balanced_p_value(500, *case, r_in=600) == balanced_p_value(600, *case, r_in=600)
 
 
-def test_given_the_pairs_their_coins_are_fair(monkeypatch):
-    """Exhaustively: all sets of two of four, all matchings, all orders of the pairs."""
-    groups, values = {}, np.array([0.0, 1, 3, 7])  # whose differences tell which they are
-    draws = combinations(range(4), 2), permutations(range(2)), product((0.49, 0.5), repeat=2)
-    for chosen, order, orders in product(*draws):
-        draw = Mock(**{"random.return_value": np.array(orders)})
-        draw.permutation.side_effect = lambda x, order=order: x[[*order]]
-        monkeypatch.setattr(guessing, "stream", Mock(return_value=draw))
-        pairs = guessing.matched_pairs(values, np.isin(np.arange(4), chosen), 0)
-        seen = np.argsort(pairs[0])
-        groups.setdefault(tuple(pairs[0][seen]), []).append(tuple(pairs[1][seen].tolist()))
-    assert [*map(sorted, groups.values())] == [[*product((False, True), repeat=2)]] * 12
-
-
-def test_bounds_of_randomized_response():
-    """Two bits change if one record replaces another: half of ε for each makes pairs sharp."""
-    epsilon, included, failures = 1.0, np.arange(400) < 200, [0, 0]
-    for seed in range(300):
-        shown = included ^ (np.random.default_rng(seed).random(400) < 1 / (1 + exp(epsilon / 2)))
-        how = {"delta": 0.0, "guesses": 60, "coins": "balanced", "seed": seed}
-        failures[0] += audit_scores(shown, included, adjacency="replace", **how).bound > epsilon
-        failures[1] += audit_scores(shown, included, **how).bound > epsilon / 2
-    assert 0 < failures[0] <= max(failures) <= stats.binom.ppf(0.9999, 300, 0.05)
-
-
-def test_audits_of_balanced_coins(tmp_path):
-    included = np.arange(400) % 2 == 0
-    scores = included + np.random.default_rng(1).normal(size=400)
-    path, coins = written(tmp_path / "scores.csv", scores, included), {"coins": "balanced"}
-    for adjacency, rule, n in (("add-remove", "balanced", 400), ("replace", "exact", 200)):
-        audit = audit_scores(scores, included, delta=1e-5, guesses=80, adjacency=adjacency, **coins)
-        assert (audit.rule, audit.n, audit.adjacency, audit.bound > 0.3) == (rule, n, adjacency, 1)
-        words = ("--coins", "balanced", "--adjacency", adjacency, "--guesses", 80, "--claim", 0.3)
-        assert run(path, "--delta", 1e-5, *words)[0] == 1
-    guessed = audit_guesses(scores > 0.5, included, delta=0.0, guesses=400, **coins)
-    assert guessed.counts.r_in == (scores > 0.5).sum()
+def test_counts_alike_keep_the_share_of_guesses_in():
     assert like(Counts(30, 51, 400, coins="balanced", r_in=26), 100, 100, 400).r_in == 50
-    for function, fewer, arguments, message in (
-        (audit_scores, 0, {"split": 0.2}, "needs guesses or grid"),
-        (audit_scores, 0, {"guesses": 80, "side": "farthest"}, "side 'both' or 'included'"),
-        (audit_scores, 1, {"guesses": 80}, "needs exactly half of the canaries included, got 199"),
-        (audit_guesses, 0, {"guesses": None}, "none of them missing"),
-        (audit_guesses, 0, {"guesses": 400, "adjacency": "replace"}, "needs scores"),
-    ):
-        given = scores > 0.5 if function is audit_guesses else scores
-        with pytest.raises(ValueError, match=message):
-            function(given[fewer:], included[fewer:], delta=0.0, **coins, **arguments)

@@ -23,7 +23,7 @@ BEYOND = [
     ROOT / "book" / f"{name}.ipynb"
     for name in (
         *("valid-adaptive-auditing", "exact-bound", "what-an-assumption-buys"),
-        *("how-much-can-one-run-show", "plan-your-audit", "auditing-a-real-training"),
+        *("how-much-can-one-run-show", "auditing-a-real-training"),
         *("a-leak-that-one-run-cannot-see", "running"),
     )
 ]

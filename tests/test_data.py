@@ -10,6 +10,7 @@ from orabook.builder import data
 from orabook.experiments import REPORTED, improvement_ladder
 from orabook.laws import mean_bound
 from orabook.studies import published as published_study
+from orabook.studies.counts_power import CANARIES, TRAININGS
 from orabook.studies.methods import METHODS
 from orabook.studies.stated_noise import law_of_right
 from oralib import (
@@ -17,7 +18,6 @@ from oralib import (
     Training,
     certified_epsilon,
     epsilon_lower_bound,
-    plan_audit,
     simulate_dpsgd,
 )
 
@@ -63,14 +63,14 @@ def test_the_ladder_is_that_of_this_library():
     assert again.tolist() == pytest.approx(read("ladder")["first"].tolist(), abs=1e-6)
 
 
-def test_free_weights_show_more_up_to_the_ceiling():
-    table = read("free-weights").set_index("change")
+def test_many_weights_show_more_up_to_the_ceiling():
+    table = read("many-weights").set_index("change")
     designs = table[["n", "k", "sees", "places", "rule", "trials"]].itertuples(index=False)
-    assert [*map(tuple, designs)] == [audit[:6] for audit in data.FREE.values()]
+    assert [*map(tuple, designs)] == [audit[:6] for audit in data.LARGE.values()]
     errors = table["bound_se"]
     control, _, one_each, many = table["bound"]
     # With a weight for each canary it is the ceiling.
-    assert abs(one_each - table["ceiling"]["free weights"]) < 3 * errors["free weights"]
+    assert abs(one_each - table["ceiling"]["a canary each"]) < 3 * errors["a canary each"]
     assert read("ladder")["bound"].max() + 4 * errors.max() < control
     assert control + 4 * errors.max() < one_each < many - 4 * errors.max()
     assert many < table["ceiling"].iloc[-1]
@@ -79,33 +79,25 @@ def test_free_weights_show_more_up_to_the_ceiling():
 @pytest.mark.slow
 def test_the_control_is_the_papers_audit_at_its_best():
     """Its guesses are those of the best guesser of sums; one canary a weight is the best number."""
-    table = read("free-weights").set_index("change")
-    control = data.FREE["control"]
+    table = read("many-weights").set_index("change")
+    control = data.LARGE["control"]
     ladder = read("ladder").set_index("change")
     assert control[2:5] == tuple(ladder.loc["as in the paper", ["sees", "places", "rule"]])
-    best = studies.isolated_ceiling([data.FREE_D], sees=["sum"], rules=["steinke"]).iloc[0]
+    best = studies.isolated_ceiling([data.LARGE_D], sees=["sum"], rules=["steinke"]).iloc[0]
     assert control.k == best["k"]
     assert table["bound"]["control"] == pytest.approx(best["bound"], abs=0.012)
     assert table["bound"]["control"] < best["bound"] + 3 * table["bound_se"]["control"]
-    for n, guesses in ((data.FREE_D // 2, (500, 700)), (2 * data.FREE_D, (1500, 2000, 3000))):
+    for n, guesses in ((data.LARGE_D // 2, (500, 700)), (2 * data.LARGE_D, (1500, 2000, 3000))):
         for k in guesses:
-            counts = simulate_dpsgd(DpSgd.calibrated(2.0, 1e-5, n=n, d=data.FREE_D), k, **PILOT)
+            counts = simulate_dpsgd(DpSgd.calibrated(2.0, 1e-5, n=n, d=data.LARGE_D), k, **PILOT)
             bounds = epsilon_lower_bound(counts.v, counts.r, n=n, delta=1e-5, method="steinke")
             assert bounds.mean() < table["bound"]["control"] + 3 * data.standard_error(bounds)
 
 
 @pytest.mark.slow
-def test_free_weights_are_those_of_this_library():
-    again = data.free_weights(data.FREE_FIRST)
-    assert again["bound"].tolist() == pytest.approx(read("free-weights")["first"], abs=1e-6)
-
-
-def test_no_random_numbers_chose_the_plan_on_free_weights():
-    run = dict(steps=100, sample_rate=0.1, canaries=800_000, trials=0)
-    plan = plan_audit(2.0, 1e-5, d=data.FREE_D, **run)
-    audit = data.FREE["800,000 canaries"]
-    assert (plan.design.dpsgd.n, plan.guesses) == (audit.n, audit.k)
-    assert plan.design.dropping == audit.play.keywords["dropping"]
+def test_many_weights_are_those_of_this_library():
+    again = data.many_weights(data.LARGE_FIRST)
+    assert again["bound"].tolist() == pytest.approx(read("many-weights")["first"], abs=1e-6)
 
 
 def test_the_trainings_of_the_benchmark_are_those_that_we_audit():
@@ -121,12 +113,32 @@ def test_no_audit_is_above_its_ceiling():
     assert tuple(table.index) == data.CEILINGS
     gap = table["ceiling"] - table["isolated"]
     assert ((gap > 0) & (gap < 0.013)).all()
-    for name in ("ladder", "free-weights"):
+    for name in ("ladder", "many-weights"):
         for row in read(name).itertuples():
             assert row.bound < table["ceiling"][row.n, row.k]
     again = data.ceilings(data.CEILINGS[1:2])
     assert again.iloc[0].tolist() == pytest.approx(read("ceilings").iloc[1].tolist(), abs=1e-5)
     assert again["ceiling"][0] == pytest.approx(0.85797, abs=2e-4)
+
+
+def test_power_of_counts_is_that_of_this_library():
+    """Some cells, computed again; and more canaries prove more."""
+    table = read("counts-power")
+    keys = ["epsilon", "steps", "sample_rate"]
+    designs = [(*training, n) for training, n in product(TRAININGS, CANARIES)]
+    assert [*table[[*keys, "n"]].drop_duplicates().itertuples(index=False, name=None)] == designs
+    again = studies.counts_power([TRAININGS[0]], [CANARIES[2]])
+    same = table[(table[keys] == list(TRAININGS[0])).all(axis=1) & (table["n"] == CANARIES[2])]
+    assert len(same) == 6
+    for name in again:
+        assert same[name].tolist() == pytest.approx(again[name].tolist(), abs=1e-6), name
+    honest = table.query("share == 1")
+    assert (honest["power"] < 0.05).all()
+    for _, rows in honest.groupby(keys):
+        assert rows["bound"].is_monotonic_increasing
+    for _, rows in table.groupby([*keys, "n"]):
+        assert rows["power"].is_monotonic_increasing
+        assert rows["bound"].is_monotonic_increasing
 
 
 def test_published_audits_are_of_the_stated_trainings():

@@ -15,7 +15,7 @@ import pytest
 import oralib
 from orabook import experiments, laws, single_step
 from orabook.studies import training
-from oralib import bounds, dpsgd, games, mechanisms, planning
+from oralib import bounds, dpsgd, games, mechanisms
 
 TABLE = oralib.channel(oralib.Count(), 2)
 LRR = oralib.LocalRandomizedResponse(1.0)
@@ -57,10 +57,6 @@ ODD = {
 #: A call that works, for every public name: from names of arguments to values.
 CALLS = {
     "AllOrNothing": {"p": 0.5},
-    "Canaries": {
-        **{"dpsgd": STEP, "guesses": 2, "seed": 1, "dropping": oralib.Dropping(1.0), "hop": True},
-        **{"public_seed": 0, "way": "sum", "software": "a loop"},
-    },
     "Channel": {"table": [[0.5, 0.25], [0.5, 0.75]], "outputs": None},
     "Count": {},
     "CountInSets": {"s": 2},
@@ -90,20 +86,6 @@ CALLS = {
         **{"trials": 2, "seed": 1},
     },
     "adaptive_failure_probability": {"epsilon": 1.0, "n": 5, "beta": 0.1, "bound": "pure"},
-    "audit_counts": {
-        **{"counts": oralib.Counts(5, 9, n=20, r_fixed=True), "delta": 0.01, "beta": 0.1},
-        **{"claim": 1.0},
-    },
-    "audit_guesses": {
-        **{"guessed": [1, 0, np.nan, 1], "truth": [1, 0, 1, 0], "delta": 0.01, "beta": 0.1},
-        **{"guesses": 3, "claim": 1.0, "coins": "independent", "adjacency": "replace"},
-    },
-    "audit_scores": {
-        **{"scores": [0.1, 0.9, 0.3, 0.7, 0.5, 0.5], "included": [0, 1, 0, 1, 1, 0]},
-        **{"delta": 0.01, "beta": 0.1, "guesses": 3, "split": None, "grid": None, "side": "both"},
-        **{"coins": "independent", "seed": 1, "claim": 1.0, "seen": None},
-        **{"adjacency": "add-remove"},
-    },
     "certified_epsilon": {
         **{"sigma": 1.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0, "accountant": "rdp"},
     },
@@ -135,11 +117,6 @@ CALLS = {
     "p_value_of_runs": {
         **{"runs": oralib.Counts([5, 6], 9, n=20), "epsilon": 0.5, "beta": 0.1, "delta": 0.01},
         **{"expected": 7},
-    },
-    "plan_audit": {
-        **{"epsilon": 2.0, "delta": 1e-5, "d": 4, "steps": 2, "sample_rate": 0.5, "beta": 0.1},
-        **{"canaries": 8, "trials": 2, "seed": 1},
-        **{"sigma": 4.0, "accountant": "rdp", "aim": "bound", "way": "sum"},
     },
     "simulate_dpsgd": {"dpsgd": STEP, "guesses": 2, "trials": 2, "seed": 1},
     "simulate_hopping": {
@@ -215,10 +192,6 @@ EXPERIMENTS = {
     },
 }
 
-PLANNING = {
-    "plan_black_box": {"epsilon": 2.0, "delta": 1e-5, "canaries": 50, "guesses": 9, "beta": 0.1}
-}
-
 HOMES = {
     oralib: CALLS,
     bounds: BOUNDS,
@@ -228,14 +201,11 @@ HOMES = {
     games: GAMES,
     laws: LAWS,
     experiments: EXPERIMENTS,
-    planning: PLANNING,
     mechanisms: {"sign_vectors": {"n": 2}},
 }
 
 #: What functions return, and nobody builds; and a table.
-NOT_CALLED = {"AuditPlan", "ScoreAudit", "Law", "Outcome", "REPORTED", "TrainingVerdict"}
-NOT_CALLED |= {"Claim", "Design", "Forecast", "DiscreteMechanism", "Mechanism", "Signs"}
-NOT_CALLED |= {"expected_outcomes", "plans_by_price"}  # simulates for seconds
+NOT_CALLED = {"Law", "REPORTED", "TrainingVerdict", "DiscreteMechanism", "Mechanism", "Signs"}
 
 #: Of these no more are tried, which is much work and no mistake.
 WORK = dict.fromkeys(("n", "d", "steps", "rounds", "sets", "sizes", "ratios"), 100) | {"trials": 2}
@@ -282,7 +252,7 @@ def numbers_of(result):
 NAN_IS_AN_ANSWER = {"epsilon_estimate", "summarise"}
 
 #: What takes long at each call.
-SLOW = ("plan_audit", "noise_multiplier")
+SLOW = ("noise_multiplier",)
 
 
 @pytest.mark.parametrize(

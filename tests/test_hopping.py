@@ -7,9 +7,8 @@ import pytest
 from scipy import optimize, stats
 from test_dpsgd import same_law
 
-from oralib import Counts, DpSgd, Dropping, plan_audit, simulate_hopping, valid_lower_bound
+from oralib import DpSgd, Dropping, simulate_hopping, valid_lower_bound
 from oralib.dpsgd import hopping, ratios
-from oralib.dpsgd.prediction import predicted_accuracy
 
 # ------------------------------------------------------------------------------- schedules
 
@@ -228,20 +227,3 @@ def test_several_numbers_of_guesses_on_the_same_trainings():
         assert same_law(counts.v, alone.v)
     with pytest.raises(ValueError, match=r"guesses must be falling numbers, got guesses=\(4, 60\)"):
         hopping.hopping_counts(dpsgd, (4, 60), seed=1)
-
-
-def test_a_predicted_bound_lies_between_those_of_whole_numbers_of_right_guesses():
-    """As far between the two as the predicted number of right guesses lies."""
-    for d in (50, 100):
-        plan = plan_audit(2.0, 1e-5, d=d, steps=20, sample_rate=0.2, trials=0)
-        right = plan.guesses * float(
-            predicted_accuracy(plan.design.dpsgd, np.array([plan.guesses]), plan.design.dropping)[0]
-        )
-        v = int(right) + np.arange(2)
-        low, high = valid_lower_bound(
-            Counts(v, np.full(2, plan.guesses), plan.design.dpsgd.n, r_fixed=True), delta=1e-5
-        )
-        assert low < high
-        share = (plan.forecast.predicted - low) / (high - low)
-        assert share == pytest.approx(right - int(right), abs=1e-6)
-        assert 0.01 < share < 1  # a whole number would prove nothing

@@ -15,7 +15,6 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from test_scores import gaussian, run, written
 
 import oralib
 from oralib.bounds import clopper_pearson_lower
@@ -147,20 +146,6 @@ def test_single_counts_load_no_compiler():
     script = "\n".join(["import sys, oralib", *SINGLE, "print('numba' in sys.modules)"])
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True)
     assert (done.stdout.strip(), done.stderr) == (b"False", b"")
-
-
-def test_audit_loads_no_compiler(tmp_path):
-    """It prints the same as in a process with compiled kernels, and no warning."""
-    path = written(tmp_path / "scores.csv", *gaussian(200_000, shift=0.0))
-    words = (str(path), "--delta", "1e-5", "--claim", "0.1", "--json")
-    env = {**os.environ, "PYTHONWARNINGS": "error", "PYTHONPROFILEIMPORTTIME": "1"}
-    line = [sys.executable, "-m", "oralib", "audit", *words]
-    done = subprocess.run(line, capture_output=True, text=True, env=env)
-    loaded = {text.split("|")[-1].strip() for text in done.stderr.splitlines()}
-    assert "oralib.bounds" in loaded
-    assert "numba" not in loaded
-    others = [text for text in done.stderr.splitlines() if not text.startswith("import time:")]
-    assert (done.returncode, done.stdout, "".join(f"{x}\n" for x in others)) == run(*words)
 
 
 #: Counts, and how often a bound may fail: small, large, and at the edges.

@@ -46,7 +46,6 @@ from oralib import (
     valid_lower_bound,
 )
 from oralib.bounds.assumptions import bound_assuming
-from oralib.canaries import Canaries, mislabelled
 from oralib.dpsgd import simulate_likelihood
 from oralib.games import one_run_law
 
@@ -58,7 +57,6 @@ SMALL = DpSgd(n=6, d=2, steps=3, sample_rate=0.3, sigma=0.8)
 HALVES = np.full((2, 2, 2), 0.5)
 FAIR = SampledChannel(HALVES, [0.5, 0.5])
 MUTING = SelfMutingResponse(1.0, (2, 2))
-CANARIES = Canaries(STEP, 2, seed=1)
 
 BOUNDS = [
     (lambda: epsilon_lower_bound(5, 3), "v must be at most r, got v=5 and r=3"),
@@ -212,24 +210,6 @@ TRAININGS = [
     (lambda: certified_epsilon(0, 1e-5, 1, 1), r"sigma must lie in \[0.001, 1e\+06\], got sigma=0"),
     (lambda: DpSgd.calibrated(0.0, 1e-5, n=10), "epsilon must lie in"),
     (lambda: studies.confidence(made(2000)), "n <= d, got n=2000 and d=1000"),
-    (lambda: Canaries(STEP, 5, seed=1), "guesses must lie in"),
-    (lambda: Canaries(STEP, 2, seed=1, hop=False, dropping=Dropping(1)), "None for canaries that"),
-    (lambda: Canaries.from_plan(STEP, seed=1), "plan must be like"),
-    (lambda: CANARIES.gradient(0, [True]), "sampled must be a boolean vector of length n=4"),
-    (lambda: CANARIES.observe(1, [0.0, 0.0]), "step must be 0, the next one, got step=1"),
-    (lambda: CANARIES.observe(0, [0.0]), r"gradient must have a number for each of 2 .* \(1,\)"),
-    (
-        lambda: CANARIES.observe(0, [np.nan, 0.0]),
-        r"gradient must lie in \[-1e\+12, 1e\+12\], got gradient=nan at ind",
-    ),
-    (lambda: CANARIES.observe(0, [0.0, 0.0], batch=0), r"batch must lie in \[1e-12, 1e\+12\], got"),
-    (lambda: CANARIES.observe(0, [0.0, 0.0], clip=0), r"clip must lie in \[1e-12, 1e\+12\], got"),
-    (lambda: CANARIES.write_scores("nowhere.csv"), "there are no scores yet"),
-    (lambda: mislabelled([1, 1], 1, seed=1), "labels must be a vector with two kinds of labels"),
-    (
-        lambda: mislabelled([0, 1], 1, seed=1).write_scores("nowhere.csv", [np.inf]),
-        r"losses must lie in \[-1e\+300, 1e\+300\], got losses=inf",
-    ),
 ]
 
 

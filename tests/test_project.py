@@ -8,10 +8,8 @@ import sys
 import tomllib
 import zipfile
 from email.parser import HeaderParser
-from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -22,12 +20,13 @@ from orabook.builder import downloads
 from orabook.experiments import REPORTED
 from orabook.runs import run
 from orabook.runs.folders import appearing, check_new
-from oralib.__main__ import main as oralib_command
 
 ROOT = Path(__file__).parent.parent
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+#: The extras that are not in the lock.
+LARGE = ("torch", "jax", "recipes")
 #: The packages of the repository.
 PACKAGES = ("oralib", "oraudit", "orabook", "ledger", "benchmarks")
 #: The pins, each with its hashes.
@@ -38,13 +37,14 @@ def test_torch_has_pins_of_its_own():
     lines = (ROOT / "requirements-torch.txt").read_text().splitlines()
     pins = [line for line in lines if not line.startswith("#")]
     assert all(re.match(r"^[a-z-]+==[0-9.]+$", pin) for pin in pins)
-    assert {pin.split("==")[0] for pin in pins} == names([*EXTRAS["torch"], *EXTRAS["jax"]])
+    extras = [*EXTRAS["torch"], *EXTRAS["jax"], *EXTRAS["recipes"]]
+    assert {pin.split("==")[0] for pin in pins} == names(extras)
     assert not {pin.split("==")[0] for pin in pins} & {re.split(r"==|\[", line)[0] for line in LOCK}
 
 
 def test_lock_pins_every_requirement_and_names_no_address():
     pinned = {line.split("==")[0].split("[")[0].lower() for line in LOCK}
-    small = [entries for extra, entries in EXTRAS.items() if extra not in ("torch", "jax")]
+    small = [entries for extra, entries in EXTRAS.items() if extra not in LARGE]
     required = set().union(*map(names, [PROJECT["dependencies"], *small]))
     assert required - {"oralib"} <= pinned
     pin = re.compile(r"[A-Za-z0-9._-]+(\[.+\])?==[^ ;]+( ; [^-]+)?( --hash=sha256:[0-9a-f]{64})+")
@@ -188,7 +188,7 @@ def test_containers_install_the_lock_and_this_repository():
 def test_readme_quotes_the_ladder():
     """Its headline has the numbers of the tables that it names."""
     readme = " ".join((ROOT / "README.md").read_text().split())
-    tables = (ROOT / "book" / "data" / f"{name}.csv" for name in ("ladder", "free-weights"))
+    tables = (ROOT / "book" / "data" / f"{name}.csv" for name in ("ladder", "many-weights"))
     bound = pd.concat([pd.read_csv(table, index_col="change") for table in tables])["bound"]
     for said in (
         f"of {bound['as in the paper']:.2f} (the paper says {REPORTED[8][0]}, for example). ",
@@ -229,73 +229,13 @@ def test_readme_examples_give_the_numbers_that_their_comments_promise():
     assert promises == 5
 
 
-def command_of_readme(words):
-    """The arguments of the only command of the README that has these words."""
-    (line,) = [line for block in blocks("console") for line in block.splitlines() if words in line]
-    return line.partition("bin/oralib ")[2].partition("#")[0].split()
-
-
-@pytest.mark.slow
-def test_the_readme_audits_a_loop(tmp_path, monkeypatch, capsys):
-    """From the plan to the report, with the names that a reader's own loop has."""
-    monkeypatch.chdir(tmp_path)
-    assert oralib_command([*command_of_readme("oralib plan"), "--trials", "0"]) == 0
-    (code,) = [block for block in blocks("py") if "canaries.observe" in block]
-    plan = oralib.AuditPlan.load("plan.json")
-    names = {"oralib": oralib, "np": np, "weights": np.zeros(5), "clip": 1.5, "rate": 0.1}
-    names |= {"sigma": plan.design.dpsgd.sigma, "rng": np.random.default_rng(1)}
-    names["clipped_sum"] = lambda weights: np.ones_like(weights)
-    exec(code, names)
-    assert (names["weights"] != 0).all()  # it is a training
-    capsys.readouterr()
-    assert oralib_command(command_of_readme("oralib audit scores.csv --plan")) == 0
-    assert "not refuted" in capsys.readouterr().out
-    assert oralib_command(command_of_readme("--claim 2 --out audit2")) in (0, 3)
-
-
-@pytest.mark.torch
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(find_spec("opacus") is None, reason="Opacus is not installed: make torch")
-def test_the_readme_audits_opacus(tmp_path, monkeypatch):
-    """Its first lines come after make_private, the last one after the training."""
-    import torch
-    from opacus import PrivacyEngine
-    from torch.utils.data import DataLoader, TensorDataset
-
-    monkeypatch.chdir(tmp_path)
-    assert oralib_command([*command_of_readme("oralib plan"), "--trials", "0"]) == 0
-    plan = oralib.AuditPlan.load("plan.json")
-    torch.manual_seed(1)
-    model = torch.nn.Linear(3, 1)
-    data = TensorDataset(torch.randn(40, 3), torch.randn(40, 1))
-    model, optimizer, loader = PrivacyEngine().make_private(
-        module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-        data_loader=DataLoader(data, batch_size=4),
-        noise_multiplier=plan.design.dpsgd.sigma,
-        max_grad_norm=1.0,
-    )
-    (code,) = [block for block in blocks("py") if "OpacusAudit" in block]
-    before, last = code.strip().rsplit("\n", 1)
-    names = {"optimizer": optimizer}
-    exec(before, names)
-    while names["audit"].canaries.step < plan.design.dpsgd.steps:
-        for inputs, labels in loader:
-            optimizer.zero_grad()
-            ((model(inputs) - labels) ** 2).mean().backward()
-            optimizer.step()
-    exec(last, names)
-    assert oralib_command(command_of_readme("oralib audit scores.csv --plan")) == 0
-
-
 def test_the_public_face_is_short_and_explains_itself():
-    assert len(oralib.__all__) == len(set(oralib.__all__)) <= 49
+    assert len(oralib.__all__) == len(set(oralib.__all__)) <= 44
     assert all(getattr(oralib, name).__doc__ for name in oralib.__all__)
 
 
 ORDER = [
-    *("ground", "bounds", "scores", "mechanisms", "channels", "guessers", "games"),
-    *("dpsgd", "planning"),
+    *("ground", "bounds", "mechanisms", "channels", "guessers", "games", "dpsgd"),
 ]
 
 
@@ -323,10 +263,10 @@ def test_the_library_knows_nothing_of_the_book():
 
 
 def test_importing_the_library_imports_nothing_large():
-    """Nor its commands, nor what it has for Opacus: what few functions need is imported there."""
+    """What few functions need is imported there."""
     heavy = ("scipy.stats", "scipy.special", "scipy.optimize", "pandas", "matplotlib", "torch")
     heavy += ("dp_accounting", "IPython", "papermill")
-    look = f"""import oralib.__main__, oralib.canaries.opacus, sys
+    look = f"""import oralib, sys
 print([name for name in sys.modules if name.startswith({heavy})])"""
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -11,8 +11,8 @@ PAGES = sorted((ROOT / "book").glob("api*.md"))
 #: The modules that the reference documents: all names in their ``__all__``.
 MODULES = (
     "oralib",
-    *("oralib.bounds", "oralib.canaries", "oralib.dpsgd", "orabook.experiments", "oralib.games"),
-    *("orabook.laws", "oralib.mechanisms", "oralib.planning", "oralib.scores"),
+    *("oralib.bounds", "oralib.dpsgd", "orabook.experiments", "oralib.games"),
+    *("orabook.laws", "oralib.mechanisms", "oraudit"),
 )
 ENTRY = re.compile(r"^\.\. auto(?:function|class|exception|data):: ([\w.]+)", re.MULTILINE)
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import pandas as pd
 import pytest
 
 import oralib
-from oralib import scores
+import oraudit
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "orabook" / "trainings" / "tf_privacy.py"
@@ -36,13 +35,21 @@ def test_the_file_is_that_of_the_script():
 
 
 def test_coins_are_fair_and_scores_know_them(table):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # which odd coins would give
-        audit = oralib.audit_scores(table["score"], table["included"], guesses=200, delta=1e-5)
-    assert audit.coins_p_value > scores.UNFAIR
-    assert 1 < audit.bound < 8
+    """Odd coins would be refused; and scores in another order say nothing."""
+    bound = oraudit.audit_scores(table["score"], table["included"]).counts.bound
+    assert 1 < bound.epsilon < 8
     shuffled = np.random.default_rng(1).permutation(table["score"])
-    assert oralib.audit_scores(shuffled, table["included"], guesses=200, delta=1e-5).bound < 0.5
+    assert oraudit.audit_scores(shuffled, table["included"]).counts.bound.epsilon < 0.5
+
+
+def test_what_the_stated_training_makes_of_it(table):
+    """As computed by another program: so many are right, so many would refute, so good is it."""
+    stated = (MADE["sigma"], MADE["sample_rate"], MADE["steps"])
+    counts = oraudit.audit_scores(table["score"], table["included"], training=stated).counts
+    test = counts.test
+    assert (test.right, test.guesses, test.need) == (309, 358, 355)
+    assert test.power[0.7] == pytest.approx(0.28, abs=0.01)
+    assert counts.bound.epsilon == pytest.approx(1.857, abs=0.001)
 
 
 def test_coins_are_those_of_the_seed(table):

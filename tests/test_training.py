@@ -4,7 +4,6 @@ import json
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -137,22 +136,6 @@ def test_a_claim_of_divergences_needs_more():
     verdict = TrainingTest(claim, n=4000, guesses=120).judge(fixed(110, 120, 4000))
     assert verdict.refuted
     assert verdict.noise is None
-
-
-def test_audited_trainings_are_judged_rightly():
-    """All 20 with half the noise are refuted, and none of the 56 honest ones."""
-    table = pd.read_csv(data.FOLDER / "audited-trainings.csv")
-    test = TrainingTest(STATED, n=4000, guesses=120)
-    assert (table["guesses"] == 120).all()
-    refuted = table["v"] >= test.needed
-    groups = {"0.5 of the noise": (20, 20), "none": (56, 0)}
-    for bug, due in groups.items():
-        assert (int((table["bug"] == bug).sum()), int(refuted[table["bug"] == bug].sum())) == due
-    halved = table[table["bug"] == "0.5 of the noise"]
-    for v in (int(halved["v"].min()), int(halved["v"].max())):
-        verdict = test.judge(fixed(v, 120, 4000))
-        assert verdict.refuted
-        assert 0.5 < verdict.noise < 1
 
 
 #: ε = 2, 1 and 8 by the accountant of the paper, each with 1,000 canaries, and guesses.

@@ -1,4 +1,4 @@
-"""Real trainings by Opacus, with bugs and without, and how audits of them end.
+"""Real trainings: how Opacus divides its noise, and trainings that show their last model.
 
 Without PyTorch these tests are skipped, unless ORALIB_REQUIRE_TORCH is set.
 """
@@ -15,9 +15,6 @@ import pytest
 from orabook.builder import data
 from orabook.trainings import blackbox, planted, release_noise
 from orabook.trainings.leak import expected_batch
-from oralib import Canaries
-from oralib.ground.types import WAYS
-from oralib.scores.seen import LIMIT
 
 pytestmark = pytest.mark.torch
 
@@ -27,67 +24,37 @@ real = pytest.mark.skipif(not TORCH, reason="PyTorch and Opacus are not installe
 
 @pytest.fixture(scope="module")
 def audited():
-    return pd.read_csv(data.FOLDER / "audited-trainings.csv")
+    return pd.read_csv(data.FOLDER / "audited-trainings.csv", keep_default_na=False)
+
+
+def test_checks_name_all_bugs_and_accuse_no_honest_training(audited):
+    bugs = audited["bug"] != "none"
+    assert (audited["status"] == np.where(bugs, "failed", "passed")).all()
+    assert (audited["named"].ne("") == bugs).all()
+    honest = audited[~bugs & audited["way"].eq("Opacus")]
+    assert honest["training"].value_counts().eq(planted.HONEST).all()
+    assert len(honest) == 56
+
+
+def test_counts_alone_find_half_the_noise(audited):
+    """In at least 17 of 20 trainings; and they refute no honest one."""
+    halved = audited.query("bug == '0.5 of the noise' and way == 'Opacus'")
+    assert len(halved) == 20
+    assert halved["refuted"].sum() >= 17
+    assert not audited.query("bug == 'none'")["refuted"].any()
+    assert (audited["refuted"] == (audited["right"] >= audited["need"])).all()
 
 
 @real
-@pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
-def test_the_table_of_audited_trainings_is_that_of_this_library(way, audited, monkeypatch):
-    """Its first runs without a bug and with some, trained again."""
-    from orabook.trainings import _opacus
-
-    monkeypatch.setattr(_opacus, "BUGS", ["same noise in each step", "no clipping", "shuffled"])
-    again = planted.planted_bugs([way], runs=1, honest=0)
-    rows = audited.query("way == @way and run == 0 and training == 'SGD'").set_index("bug")
-    rows = rows.loc[again["bug"]].reset_index()
-    # Sums of floats may differ in the last digits on another machine.
-    assert again["v"].to_numpy() == pytest.approx(rows["v"].to_numpy(), abs=1)
-    z = [name for name in rows if name.startswith("z_")]
-    np.testing.assert_allclose(again[z], rows[z], rtol=0.02, atol=0.3)
-    assert again[["status", "found"]].equals(rows[["status", "found"]])
-
-
-def test_what_audits_of_trainings_find(audited):
-    """Wrong noise always; wrong sampling and clipping only if canaries are examples."""
-    found = audited["found"] != "nothing"
-    assert len(audited) == 10 * 2 * 12 + 4 * (5 + 4)
-    assert (found == audited["status"].isin(["refuted", "unlike"])).all()
-    shares = found.groupby([audited["way"], audited["bug"]]).mean()
-    clipping = ["no clipping", "batch clipped as a whole", "each layer clipped alone"]
-    for way in WAYS:
-        of_noise = shares[way].filter(like="noise")
-        assert len(of_noise) == 5
-        assert (of_noise == 1).all()
-    assert (shares["examples"][[*clipping, "half the data in each batch"]] == 1).all()
-    # What canaries cannot see is accused as seldom as what is honest: here in at most 1 of 20.
-    unseen = audited["bug"].eq("none") | audited["way"].eq("sum")
-    unseen &= ~audited["bug"].str.contains("noise")
-    assert found[unseen].mean() <= 0.05
-    assert not audited["status"][unseen].eq("refuted").any()
-
-
-def test_honest_audits_are_seldom_accused():
-    """At most 1% of them, and three standard errors more."""
-    table = pd.read_csv(data.FOLDER / "honest-audits.csv")
-    accused, trials = table["unlike"].sum() + table["refuted"].sum(), table["trials"].sum()
-    assert trials == 2000
-    assert accused <= 0.01 * trials + 3 * np.sqrt(0.01 * trials)
-
-
-@pytest.mark.parametrize(("share", "statuses"), [(1.0, {"not refuted"}), (0.0, {"refuted"})])
-@pytest.mark.filterwarnings("ignore:the noisy gradients look like")
-def test_a_loop_whose_noise_was_deleted(share, statuses):
-    """One vector of weights, the model's and the canaries', and one call for the noise."""
-    plan = planted.plan_of("sum")
-    canaries, rng = Canaries.from_plan(plan, seed=1), np.random.default_rng(1)
-    for step in range(plan.design.dpsgd.steps):
-        summed = np.concatenate([rng.uniform(size=640), canaries.gradient(step)])
-        noisy = summed + share * rng.normal(scale=plan.design.dpsgd.sigma, size=summed.size)
-        canaries.observe(step, noisy[640:])
-    audit = plan.audit(canaries.scores, canaries.included, canaries.seen)
-    assert audit.status in statuses
-    assert (abs(audit.seen.checks[1].z) > LIMIT) == (share == 0)
+@pytest.mark.parametrize("way", ["loop", "Opacus"])
+@pytest.mark.parametrize("bug", ["0.5 of the noise", "shuffled"])
+def test_audited_trainings_are_those_of_this_library(way, bug, audited):
+    """One of each, trained again; sums may differ in their last digits on another machine."""
+    again = planted.audited(way, bug, "SGD", 0)
+    (row,) = audited.query("way == @way and bug == @bug and run == 0").to_dict("records")
+    assert abs(again.pop("right") - row.pop("right")) <= 1
+    assert again.pop("bound") == pytest.approx(row.pop("bound"), abs=0.1)
+    assert again == row
 
 
 @real
@@ -139,5 +106,7 @@ def test_the_table_of_last_models_is_that_of_this_library():
     table, first = pd.read_csv(data.FOLDER / "black-box.csv"), blackbox.black_box(runs=1)
     rows = table.query("run == 0").reset_index(drop=True)
     assert first[["kind", "score"]].equals(rows[["kind", "score"]])
-    assert first["v"].to_numpy() == pytest.approx(rows["v"].to_numpy(), abs=5)
-    assert (table.query("kind == 'honest'")["bound"] < blackbox.CLAIM).all()
+    assert first["right"].to_numpy() == pytest.approx(rows["right"].to_numpy(), abs=5)
+    honest = table.query("kind == 'honest'")
+    assert (honest["bound"] < blackbox.CLAIM).all()
+    assert not honest["refuted"].any()

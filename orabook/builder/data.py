@@ -63,8 +63,8 @@ def ladder() -> pd.DataFrame:
     return improvement_ladder(trials=4000).assign(first=first)
 
 
-class FreeAudit(NamedTuple):
-    """An audit on 100,000 weights of the auditor's own, and how often it is played."""
+class LargeAudit(NamedTuple):
+    """An audit of a model with 100,000 weights, and how often it is played."""
 
     n: int
     k: int
@@ -78,35 +78,35 @@ class FreeAudit(NamedTuple):
 #: The first two rows are controls: canaries stay, and the guesser uses only sums. For one canary a
 #: weight with the paper's bound the best number of guesses is computed
 #: (studies.isolated_ceiling); more canaries or fewer show less, as audits with seed 1 did that also
-#: chose the second row. The last row is a plan of oralib.plan_audit, which uses predictions and no
+#: chose the second row. What the last row drops and crowds was chosen by a prediction that uses no
 #: random numbers.
-FREE_D, FREE_FIRST = 100_000, 2
-FREE_SCHEDULE = Dropping(4.0, 0.9, 1.65, crowding=(3.0, 20.0))
-FREE = {
-    "control": FreeAudit(100_000, 882, "sum", "stay", "steinke", 4000, simulate_dpsgd),
-    "control, exact bound": FreeAudit(200_000, 900, "sum", "stay", "exact", 4000, simulate_dpsgd),
-    "free weights": FreeAudit(100_000, 350, "all steps", "stay", "exact", 400),
-    "800,000 canaries": FreeAudit(
+LARGE_D, LARGE_FIRST = 100_000, 2
+LARGE_SCHEDULE = Dropping(4.0, 0.9, 1.65, crowding=(3.0, 20.0))
+LARGE = {
+    "control": LargeAudit(100_000, 882, "sum", "stay", "steinke", 4000, simulate_dpsgd),
+    "control, exact bound": LargeAudit(200_000, 900, "sum", "stay", "exact", 4000, simulate_dpsgd),
+    "a canary each": LargeAudit(100_000, 350, "all steps", "stay", "exact", 400),
+    "800,000 canaries": LargeAudit(
         *(800_000, 1500, "all steps", "hop, drop, crowd", "exact", 96),
-        partial(simulate_hopping, dropping=FREE_SCHEDULE),
+        partial(simulate_hopping, dropping=LARGE_SCHEDULE),
     ),
 }
 
 
-def free_weights(trials: int | None = None) -> pd.DataFrame:
-    """What canaries show on many weights of their own, by the paper's audit and ours; ten minutes.
+def many_weights(trials: int | None = None) -> pd.DataFrame:
+    """What canaries show of a model with many weights, by the paper's audit and ours; ten minutes.
 
     The columns are those of the ladder; canaries with a weight each have nowhere to hop to.
     """
     rows = []
-    for change, audit in FREE.items():
-        dpsgd = DpSgd.calibrated(2.0, 1e-5, n=audit.n, d=FREE_D)
+    for change, audit in LARGE.items():
+        dpsgd = DpSgd.calibrated(2.0, 1e-5, n=audit.n, d=LARGE_D)
         counts = audit.play(dpsgd, audit.k, trials=trials or audit.trials, seed=0)
         bounds = epsilon_lower_bound(counts.v, counts.r, n=audit.n, delta=1e-5, method=audit.rule)
-        row = {"change": change, "n": audit.n, "d": FREE_D, "k": audit.k, "sees": audit.sees}
+        row = {"change": change, "n": audit.n, "d": LARGE_D, "k": audit.k, "sees": audit.sees}
         row |= {"places": audit.places, "rule": audit.rule, "bound": bounds.mean()}
         row |= {"bound_se": standard_error(bounds), "trials": counts.trials}
-        rows.append(row | {"first": bounds[:FREE_FIRST].mean()})
+        rows.append(row | {"first": bounds[:LARGE_FIRST].mean()})
     table = pd.DataFrame(rows)
     isolated = studies.isolated_ceiling(table["n"], sees=["steps"], rules=["exact"])
     return table.assign(ceiling=isolated["bound"])
@@ -214,13 +214,13 @@ MAKERS: dict[str, Callable[[], pd.DataFrame]] = {
     "black-box": blackbox.black_box,  # sixty real trainings, and twenty references
     "bound-map": bound_map,
     "ceilings": ceilings,
+    "counts-power": studies.counts_power,
     "explorer": explorer,
-    "free-weights": free_weights,
+    "many-weights": many_weights,
     "ladder": ladder,
     "overclaims": studies.overclaims,
     "published-audits": published_audits,
-    "honest-audits": planted.honest_audits,
-    "audited-trainings": planted.planted_bugs,  # ten real trainings for each bug and way
+    "audited-trainings": planted.planted_bugs,  # 180 real trainings
 }
 
 

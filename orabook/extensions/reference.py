@@ -38,8 +38,8 @@ def named(text: str, objects, everything: bool = False) -> str | None:
 
     A file may be called like a module.
 
-    >>> named("scores.csv", {"oralib.scores"}), named("scores", {"oralib.scores"}, True)
-    (None, 'oralib.scores')
+    >>> named("games.csv", {"oralib.games"}), named("games", {"oralib.games"}, True)
+    (None, 'oralib.games')
     """
     match = NAME.fullmatch(text)
     if not match or not (everything or re.search(r"[A-Z_.]", match[1])):

@@ -1,8 +1,8 @@
 """The ways of auditing DP-SGD in one run that this book compares, each with its choices made.
 
 The choices (how many canaries, where, how many guesses) were made with different random numbers
-from those that judge them: the schedules with :func:`oralib.dpsgd.prediction.predicted_accuracy`,
-which uses none, and the others in pilot audits with seeds 1, 7, 11 and 100. The tables have seed 0.
+from those that judge them: the schedules by a prediction that uses none, and the others in pilot
+audits with seeds 1, 7, 11 and 100. The tables have seed 0.
 """
 
 from collections.abc import Callable, Iterable

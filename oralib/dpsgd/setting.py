@@ -84,11 +84,6 @@ class DpSgd:
         return min(self.n, self.d)
 
 
-def differ(stated: float, planned: float) -> bool:
-    """Whether two rates or noise multipliers are further apart than rounding explains."""
-    return abs(stated / planned - 1) > 0.01
-
-
 @dataclass(frozen=True)
 class Dropping:
     """How the number of active canaries falls, and how unevenly they share the coordinates.

@@ -31,23 +31,3 @@ ACCOUNTANTS: tuple[Accountant, ...] = get_args(Accountant)
 #: What a guesser may look at: the sum of the noisy gradients of a coordinate, or all of them.
 View: TypeAlias = Literal["sum", "steps"]
 VIEWS: tuple[View, ...] = get_args(View)
-
-#: Which scores are guessed, as :func:`oralib.audit_scores` explains.
-Side: TypeAlias = Literal["both", "included", "farthest"]
-SIDES: tuple[Side, ...] = get_args(Side)
-
-#: What a claim may protect: an example that is added or removed, or replaced by another.
-Adjacency: TypeAlias = Literal["add-remove", "replace"]
-ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
-
-#: How the number of guesses was chosen: before, from a grid, on canaries set aside, by the output.
-Choice: TypeAlias = Literal["fixed", "grid", "split", "output"]
-
-#: What a plan can aim for: the largest bound, or refuting the claim if the noise is wrong.
-Aim: TypeAlias = Literal["bound", "refute"]
-AIMS: tuple[Aim, ...] = get_args(Aim)
-
-#: How canaries enter a training: in the sum of its clipped gradients, just before its noise;
-#: or as examples among its data.
-Way: TypeAlias = Literal["sum", "examples"]
-WAYS: tuple[Way, ...] = get_args(Way)

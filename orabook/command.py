@@ -4,13 +4,9 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Thread
 from typing import NoReturn, TypeAlias
-
-from tqdm import tqdm
 
 #: What ``ArgumentParser.add_subparsers`` returns, to which a command adds its parser.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -22,25 +18,6 @@ def path(word: str) -> Path:
         return Path(word).expanduser()
     except RuntimeError as error:  # there is no such user
         raise argparse.ArgumentTypeError(f"{word}: {error}") from None
-
-
-@contextmanager
-def clock(words: str, after: float = 2.0) -> Iterator[None]:
-    """The time so far on stderr, if that is a terminal, for whoever has waited for two seconds."""
-    over, form = Event(), "{desc}: {elapsed}"  # as words may have braces, too
-
-    def tick() -> None:
-        with tqdm(desc=words, bar_format=form, delay=after, disable=None, leave=False) as bar:
-            while not over.wait(after / 4):
-                bar.update()
-
-    thread = Thread(target=tick, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def run_command(chosen: argparse.Namespace, *, trouble: int) -> int:
