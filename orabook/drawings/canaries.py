@@ -70,7 +70,7 @@ def hopping_canaries() -> Picture:
 
 @in_house_style
 def canaries_in_a_loop() -> Picture:
-    """A step of DP-SGD, and the two ways of canaries into it."""
+    """A step of DP-SGD: checks look at all of it, canaries join the sum and are guessed."""
     page = Page(3.3)
     parts = ("data", "sample", "clip", "sum", "noise", "step")
     at = dict(zip(parts, 0.52 + 0.99 * np.arange(6), strict=True))
@@ -78,15 +78,17 @@ def canaries_in_a_loop() -> Picture:
         page.sign((x, 1.75), (0.84, 0.5), part, GREY if part != "noise" else BLUE)
     for x in list(at.values())[1:]:
         page.arrow((x - 0.56, 1.75), (x - 0.43, 1.75), mutation_scale=9)
-    for part, words, x in (("data", "as examples", 1.22), ("sum", "in the sum", 4.1)):
-        page.arrow((at[part], 0.72), (at[part], 1.48), color=RED)
-        page.say(x, 1.1, words, color=RED, fontweight="bold")
-    page.sign((2.0, 0.45), (3.7, 0.5), "canaries, each with a coin", RED)
+    for part in parts[1:]:
+        page.arrow((at[part], 2.02), (at[part], 2.6), color=ORANGE)
+    page.sign(
+        ((at["sample"] + at["step"]) / 2, 2.88), (4.8, 0.5), "as the accountant was told?", ORANGE
+    )
+    page.arrow((at["sum"], 0.72), (at["sum"], 1.48), color=RED)
+    page.say(at["sum"] - 0.75, 1.1, "stay in the sum", SMALL, color=RED)
+    page.sign((1.95, 0.45), (3.7, 0.5), "canaries, each with a coin", RED)
     middle = (at["noise"] + at["step"]) / 2
-    page.arrow((middle, 1.85), (middle, 2.62), color=ORANGE)
-    page.sign((middle - 0.75, 2.88), (2.6, 0.5), "scores and checks", ORANGE)
-    page.say(4.1, 2.32, "noisy gradients", SMALL)
-    page.say(1.45, 2.4, "under test:\nwhat comes after\nthe way in", SMALL, color=GREY)
+    page.arrow((middle, 1.7), (middle, 0.75), color=BLUE)
+    page.sign((5.02, 0.45), (1.75, 0.5), "guessed coins", BLUE)
     return page.picture
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from math import isqrt
 from typing import Any
@@ -18,59 +19,53 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.utils.data import DataLoader, TensorDataset
 
 from orabook.trainings.digits import digits
-from oralib.canaries import Canaries
-from oralib.canaries.opacus import OpacusAudit
-from oralib.planning import AuditPlan
+from orabook.trainings.own_loop import NOISE, SAME_NOISE, STEPS
+from oraudit import Result, attach
+
+#: Honest trainings.
+KINDS = ("SGD", "momentum", "Adam", "schedule", "small batches", "ghost", "by layers")
 
 
 @torch.random.fork_rng(devices=[])  # the caller's random numbers are left alone
-def train(plan: AuditPlan, bug: str, training: str, seed: int) -> Canaries:
-    """The canaries of a network that learns digits, with a bug and by one kind of training."""
+def train(bug: str, kind: str, sigma: float, canaries: int, seed: int) -> Result:
+    """Train a network on digits, with a bug or ``"none"``, and return what the audit says."""
     torch.manual_seed(seed)
     pixels, labels = digits()
     data = TensorDataset(torch.from_numpy(pixels).float(), torch.from_numpy(labels))
     network: nn.Module = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
-    loader: Any = DataLoader(data, batch_size=180)
-    seeds: dict[str, Any] = {"seed": seed, "public_seed": seed}
-    examples = plan.design.way == "examples"
+    optimizer: Any = SGD(network.parameters(), 0.1, 0.9 if kind == "momentum" else 0.0)
+    if kind == "Adam":
+        optimizer = Adam(network.parameters(), 0.01)
+    noise = {"noise_generator": torch.Generator().manual_seed(seed)}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # canaries warn of the planted bug, as they should
-        if examples:
-            audit = OpacusAudit(plan, network, data, **seeds)
-            network, loader = audit.model, audit.loader
-        optimizer: Any = SGD(network.parameters(), 0.1, 0.9 if training == "momentum" else 0.0)
-        if training == "Adam":
-            optimizer = Adam(network.parameters(), 0.01)
-        noise = {"noise_generator": torch.Generator().manual_seed(seed)}
+        warnings.simplefilter("ignore")  # audits warn of the planted bug, as they should
         private, optimizer, loss, loader = make_private(
-            network, loader, optimizer, plan.design.dpsgd.sigma, training == "ghost", **noise
+            network, DataLoader(data, batch_size=180), optimizer, sigma, kind, **noise
         )
-        if examples:
-            audit.attach(private, optimizer, loader)
-        else:
-            audit = OpacusAudit(plan, optimizer=optimizer, **seeds)
+        audit = attach(optimizer, private, loader, canaries=canaries, seed=seed)
         plant(bug, optimizer, loader)
-        if training == "small batches":
+        if kind == "small batches":
             loader = wrap_data_loader(data_loader=loader, max_batch_size=100, optimizer=optimizer)
-        schedule = CosineAnnealingLR(optimizer, plan.design.dpsgd.steps)
-        for inputs, wanted, *who in epochs_of(loader):
+        schedule = CosineAnnealingLR(optimizer, STEPS)
+        steps = 0
+        for inputs, wanted in epochs_of(loader):
             optimizer.zero_grad()
-            loss(private(inputs, *who), wanted).backward()
+            loss(private(inputs), wanted).backward()
+            # The loader of small batches says by this which of them end a step.
+            steps += not optimizer._step_skip_queue or not optimizer._step_skip_queue[0]
             optimizer.step()
-            if training == "schedule":
+            if kind == "schedule":
                 schedule.step()
-            if audit.canaries.step == plan.design.dpsgd.steps:
+            if steps == STEPS:
                 break
-    return audit.canaries
+        return audit.result()
 
 
 def plant(bug: str, optimizer: Any, loader: Any) -> None:
     """Put a bug into what Opacus has made."""
     if bug in NOISE:
-        optimizer.noise_multiplier *= NOISE[bug]
-    elif bug == "noise / √batch":
-        optimizer.noise_multiplier /= optimizer.expected_batch_size**0.5
-    elif bug == "same noise in each step":
+        optimizer.add_noise = partial(add_a_share, optimizer, optimizer.add_noise, NOISE[bug])
+    elif bug == SAME_NOISE:
         add_noise = optimizer.add_noise
         optimizer.add_noise = lambda: (optimizer.generator.manual_seed(1), add_noise())
     elif bug in CLIPPING:
@@ -79,7 +74,12 @@ def plant(bug: str, optimizer: Any, loader: Any) -> None:
         loader.batch_sampler.__class__ = SAMPLERS[bug]
 
 
-NOISE = {f"{share} of the noise": share for share in (0.5, 0.8, 0.9)}
+def add_a_share(optimizer: Any, add_noise: Callable[[], None], share: float) -> None:
+    """Add the noise, and take some of it back."""
+    add_noise()
+    for parameter in optimizer.params:
+        clean = parameter.summed_grad.view_as(parameter.grad)
+        parameter.grad = clean + share * (parameter.grad - clean)
 
 
 def wrongly_clipped(optimizer: Any, factors: Callable[..., Tensor]) -> None:
@@ -131,17 +131,17 @@ SAMPLERS = {
     "shuffled": Shuffled,
 }
 
-#: All bugs, those of noise first.
-BUGS = [*NOISE, "noise / √batch", "same noise in each step", *CLIPPING, *SAMPLERS]
-
 
 def make_private(
-    model: nn.Module, loader: Any, optimizer: Any, sigma: float, ghost: bool, **options: Any
+    model: nn.Module, loader: Any, optimizer: Any, sigma: float, kind: str, **options: Any
 ) -> tuple[Any, ...]:
     """Model, optimizer, loss and loader as Opacus makes them."""
     options |= {"module": model, "optimizer": optimizer, "data_loader": loader}
     options |= {"noise_multiplier": sigma, "max_grad_norm": 1.0}
-    options |= {"grad_sample_mode": "ghost" if ghost else "hooks"}
+    options |= {"grad_sample_mode": "ghost" if kind == "ghost" else "hooks"}
+    if kind == "by layers":
+        tensors = len(list(model.parameters()))
+        options |= {"clipping": "per_layer", "max_grad_norm": [tensors**-0.5] * tensors}
     private, made, *loss, batches = PrivacyEngine(accountant="rdp").make_private(**options)
     return private, made, *(loss or [nn.CrossEntropyLoss()]), batches
 
@@ -164,7 +164,7 @@ def release_noise(
         given = DataLoader(data, batch_size=batch_size, generator=order)
         plain = SGD(model.parameters(), 1.0)
         private, optimizer, loss, loader = make_private(
-            model, given, plain, 1.0, ghost, noise_generator=noise
+            model, given, plain, 1.0, "ghost" if ghost else "SGD", noise_generator=noise
         )
         for some, wanted in islice(epochs_of(loader), steps):
             optimizer.zero_grad()

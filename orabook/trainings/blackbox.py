@@ -11,11 +11,12 @@ import scipy
 from tqdm import tqdm
 
 from orabook.trainings.digits import CLASSES, DIGITS, PIXELS, digits
-from oralib import audit_scores, noise_multiplier
-from oralib.canaries import mislabelled
+from oralib import Training, noise_multiplier
 from oralib.ground.types import Array
+from oraudit.canaries.count import judge_scores
+from oraudit.canaries.mislabelled import mislabelled
 
-CANARIES, GUESSES, CLAIM, DELTA = 501, 100, 2.0, 1e-5
+CANARIES, CLAIM, DELTA = 501, 2.0, 1e-5
 STEPS, SAMPLE_RATE, HIDDEN, LEARNING_RATE = 1000, 0.1, 256, 2.0
 
 #: The clipping threshold of each kind of training, and its share of the stated noise.
@@ -68,7 +69,8 @@ def scores(models: list[list[Array]], inputs: Array, labels: Array) -> dict[str,
 
 
 def black_box(runs: int = 20) -> pd.DataFrame:
-    """A row for each training and score, with v right guesses; a reference sees no canary."""
+    """A row for each training and score, with right guesses; a reference sees no canary."""
+    stated = Training(noise_multiplier(CLAIM, DELTA, STEPS, SAMPLE_RATE), SAMPLE_RATE, STEPS)
     pixels, labels, rows = digits()[0].astype(np.float32), digits()[1], []
     for run in tqdm(range(runs), disable=None, leave=False):
         rng, canaries = np.random.default_rng(run), mislabelled(labels, CANARIES, seed=run)
@@ -81,6 +83,10 @@ def black_box(runs: int = 20) -> pd.DataFrame:
             last = train(first, (pixels[kept], taught), kind, rng)
             found = scores([first, last, reference], pixels[canaries.rows], canaries.labels)
             for score, values in found.items():
-                audit = audit_scores(values, canaries.included, guesses=GUESSES, delta=DELTA)
-                rows.append([kind, score, run, audit.v, audit.bound])
-    return pd.DataFrame(rows, columns=["kind", "score", "run", "v", "bound"])
+                counted = judge_scores(values, canaries.included, training=stated, delta=DELTA)
+                test = counted.test
+                assert test is not None  # as a training is stated
+                row = {"kind": kind, "score": score, "run": run, "right": test.right}
+                row |= {"guesses": test.guesses, "need": test.need, "refuted": test.refuted}
+                rows.append(row | {"bound": counted.bound.epsilon})
+    return pd.DataFrame(rows)
