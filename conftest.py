@@ -26,6 +26,8 @@ collect_ignore += [
 ]
 collect_ignore += [f"oraudit/ways/{name}.py" for name in ("kinds", "ranks", "sharded", "watch")]
 collect_ignore += ["orabook/trainings/tf_privacy.py"]
+# Recipes, which tests/test_audit_recipes.py runs.
+collect_ignore += ["book/recipes"]
 # Trainings that tests import where PyTorch is there.
 collect_ignore += [
     f"tests/witness/{name}.py"
