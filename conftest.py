@@ -18,7 +18,7 @@ settings.load_profile("few")
 # Chapters with real trainings are compared with their outputs only where what they need is there.
 collect_ignore = [str(path) for path in stored_outputs.chapters()]
 # Modules without examples to test, which import PyTorch for seconds, or TensorFlow.
-collect_ignore += ["oralib/canaries/_torch.py", "orabook/trainings/_opacus.py"]
+collect_ignore += ["oraudit/records/torch_noise.py", "orabook/trainings/_opacus.py"]
 collect_ignore += ["oraudit/neighbour_test/pytorch.py", "oraudit/neighbour_test/random_numbers.py"]
 collect_ignore += [
     f"oraudit/ways/{name}.py"

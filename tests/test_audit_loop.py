@@ -112,6 +112,23 @@ def test_what_is_not_given_is_said():
     assert f"inputs given in {STEPS // 2} of {STEPS} steps" in str(audited(sometimes))
 
 
+@pytest.mark.parametrize("name", ["w", "v"])
+def test_one_tensor_without_noise_is_seen(name):
+    """The others get theirs, and are most of the weights or few of them."""
+    shapes = {"w": (40, 30), "v": (8, 10)}
+    rng = np.random.default_rng(3)
+    weights = {each: np.zeros(shape) for each, shape in shapes.items()}
+    audit = Audit(examples=600)
+    for _ in range(30):
+        clipped = {each: rng.normal(size=shape) / 5 for each, shape in shapes.items()}
+        noisy = {each: sums + rng.normal(size=sums.shape) for each, sums in clipped.items()}
+        audit.step(clipped=clipped, noisy=noisy, clip=1.0, sigma=1.0, rate=0.1, weights=weights)
+        pushes = {**noisy, name: clipped[name]}
+        weights = {each: weights[each] - 0.1 * pushes[each] for each in shapes}
+    first = audit.result().findings[0]
+    assert (first.name, first.side) == ("noise-in-weights", "less private")
+
+
 def test_momentum_is_not_looked_at():
     speed = {name: 0.0 for name in SHAPES}
     weights = {name: np.zeros(shape, np.float32) for name, shape in SHAPES.items()}

@@ -11,15 +11,13 @@ import numpy as np
 
 from oraudit.findings import Finding
 from oraudit.records import Seen
+from oraudit.records.around import LEAST_NOISE
 
 NAME = "noise-in-weights"
 
 #: One minus the cosine of a move without noise and the clipped sum, over the squared part of the
 #: noise in the noisy sum, of which half would be there; a momentum of .999 leaves 2.5e-4 of it.
 CLEAN = 1e-4
-
-#: With a smaller part of noise in the noisy sum, the limit is as small as rounding.
-LEAST_NOISE = 0.1
 
 #: How many deviations the correlation of moves with the noise is from 0, at the most, where none
 #: is felt; and from 0, at the least, where it would be felt.

@@ -4,6 +4,7 @@ None of these may follow the batch, so beside each of them are numbers of the ba
 follow. What an audit could not see of a step is NaN.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -76,20 +77,45 @@ class Around:
 NAMES = tuple(field.name for field in fields(Around))
 
 
-def move_numbers(move: Any, clipped: Any, noise: Any) -> dict[str, Any]:
+#: With a smaller part of noise in the noisy sum, a move without noise may be like one with it.
+LEAST_NOISE = 0.1
+
+#: A tensor with fewer numbers among those compared may be like its clipped sum by chance.
+FEWEST_OF_A_TENSOR = 32
+
+
+def move_numbers(
+    move: Any, clipped: Any, noise: Any, tensors: Sequence[slice] = ()
+) -> dict[str, Any]:
     """What is kept of a move of some weights, beside the clipped sum and the noise of its step.
+
+    One tensor of many may move without noise, so ``clean`` is that of the tensor that is nearest
+    to it, in units of the noise of all.
 
     >>> noise = np.array([1.0, 0.0])
     >>> kept = move_numbers(np.array([0.0, -2.0]), np.array([0.0, 1.0]), noise)
     >>> float(kept["felt"]), float(kept["clean"])
     (0.0, 0.0)
     """
+    noisiness = _cosine(clipped + noise, noise)
+    clean = [1 - abs(_cosine(move, clipped))]
+    for own in tensors:
+        if own.stop - own.start >= FEWEST_OF_A_TENSOR:
+            noisy = _cosine(clipped[own] + noise[own], noise[own])
+            alone = 1 - abs(_cosine(move[own], clipped[own]))
+            clean.append(_known(alone * (noisiness / noisy) ** 2, noisy > LEAST_NOISE))
     return {
         "felt": _cosine(move, noise),
-        "noisiness": _cosine(clipped + noise, noise),
-        "clean": 1 - abs(_cosine(move, clipped)),
+        "noisiness": noisiness,
+        "clean": namespace(move).stack(clean).min(),
         "numbers": len(move),
     }
+
+
+def _known(number: Any, known: Any) -> Any:
+    """The number, where it is known and one at all; else infinity. It stays where it is."""
+    xp = namespace(number)
+    return xp.where(known & (number == number), number, xp.full_like(number, np.inf))
 
 
 def _cosine(one: Any, other: Any) -> Any:

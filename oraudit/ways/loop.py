@@ -211,7 +211,8 @@ class Audit:
             now = arrays("weights", weights, self._shapes)
             precision = float(namespace(now[0]).finfo(now[0].dtype).eps)
             sample = record.noise.sampled(now)
-            self._moves.note(record.step, sample, *record.noise.last(), precision)
+            parts = record.noise.parts()
+            self._moves.note(record.step, sample, *record.noise.last(), precision, parts)
         if buffers is not None:
             named = branches(buffers)
             self._buffers.note(record.step, list(named), leaves(list(named.values())))

@@ -67,11 +67,19 @@ class Moves:
         self._clean: tuple[int, Any] | None = None
         self._felt: list[tuple[int, dict[str, Any], dict[str, Any]]] = []
 
-    def note(self, step: int, weights: Any, clipped: Any, noise: Any, precision: float) -> None:
+    def note(
+        self,
+        step: int,
+        weights: Any,
+        clipped: Any,
+        noise: Any,
+        precision: float,
+        tensors: Sequence[slice] = (),
+    ) -> None:
         """Note the weights of a step, either always before they are moved or always after it.
 
         Of weights, clipped sum and noise it is given samples, of the same places; ``precision`` is
-        that of the weights.
+        that of the weights, and ``tensors`` are their parts of a sample.
         """
         xp = namespace(weights)
         self._precision = precision
@@ -82,19 +90,28 @@ class Moves:
             self._rows.append(_products(weights, weights - before, push, earlier_push))
             self._steps.append(step)
             if due(step):
-                self._compare(step, weights - before, push, earlier_push, clipped)
+                self._compare(step, weights - before, push, earlier_push, clipped, tensors)
         like = clipped.astype(weights.dtype) if xp is np else clipped.to(weights)
         self._clean = (step, like) if due(step + 1) else None
         self._last = step, weights, push
 
-    def _compare(self, step: int, move: Any, push: Any, earlier_push: Any, clipped: Any) -> None:
+    def _compare(
+        self,
+        step: int,
+        move: Any,
+        push: Any,
+        earlier_push: Any,
+        clipped: Any,
+        tensors: Sequence[slice],
+    ) -> None:
         """Hold a move against the noise of its own step and of the one before."""
         if self._clean is None or self._clean[0] != step - 1:
             return
         earlier = self._clean[1]
         clean = clipped.astype(move.dtype) if namespace(move) is np else clipped.to(move)
-        own = move_numbers(move, clean, push - clean)
-        self._felt.append((step, own, move_numbers(move, earlier, earlier_push - earlier)))
+        own = move_numbers(move, clean, push - clean, tensors)
+        last = move_numbers(move, earlier, earlier_push - earlier, tensors)
+        self._felt.append((step, own, last))
 
     def finished(self, steps: int) -> Moved:
         """What the moves of so many steps were."""
