@@ -25,7 +25,10 @@ ENTRY = re.compile(r"^\.\. auto(?:function|class|exception|data):: ([\w.]+)", re
 
 @pytest.fixture(autouse=True)
 def stand_ins():
-    """As in the book, which is built without PyTorch."""
+    """As in the book, which is built without PyTorch; SciPy would take a stand-in for it."""
+    for name in entries():
+        if not name.startswith("oraudit."):
+            lookup(name)
     with mock(MISSING):
         yield
 
