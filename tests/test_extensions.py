@@ -227,7 +227,7 @@ def test_the_extras_that_a_chapter_needs():
     """The box at its end names them."""
     for name, extras in {
         "04-the-gaps": [],
-        "auditing-a-real-training": ["torch", "jax"],
+        "auditing-a-real-training": ["torch"],
         "other-packages": ["jax"],
         "a-leak-that-one-run-cannot-see": ["torch"],
     }.items():
