@@ -48,7 +48,7 @@ def process(main: Callable[[], int]) -> NoReturn:
     except OSError as error:  # the reader has stopped, as head does, or the disk is full
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 141 if isinstance(error, BrokenPipeError) else 2
-    except Exception:  # a bug in our code; Python's own status, 1, means a refuted claim
+    except Exception:  # a bug in our code; Python's own status, 1, means that a run has failed
         traceback.print_exc()
         status = 2
     sys.exit(status)
