@@ -229,6 +229,8 @@ def state(browser):
 @pytest.mark.parametrize("name", GAMES)
 def test_the_game_goes_step_by_step_to_its_bound(page, name):
     page.execute_script("document.querySelector(`input[value=${arguments[0]}]`).click()", name)
+    assert state(page) == "bound"  # a whole audit is shown at first
+    press(page, "Again")
     seen = [state(page)]
     for _ in range(5):
         press(page, "Next step")
@@ -259,8 +261,9 @@ def test_a_seed_is_a_run(page):
     assert shown() == first
     press(page, "100 more runs")
     tally = find(page, ".game-tally").text
-    mean = re.search(r"100 runs of this mechanism so far: mean bound ([\d.]+)", tally)[1]
-    games = "return Array.from({length: 100}, (_, i) => oneRunGame.play('response', i + 101))"
+    mean = re.search(r"102 runs of this mechanism so far: mean bound ([\d.]+)", tally)[1]
+    seeds = "[1, 2, ...Array.from({ length: 100 }, (_, i) => i + 101)]"
+    games = f"return {seeds}.map((seed) => oneRunGame.play('response', seed))"
     counts = [(each["v"], each["r"]) for each in page.execute_script(games)]
     bounds = oralib.epsilon_lower_bound(*np.transpose(counts))
     assert -1e-9 <= bounds.mean() - float(mean) < 0.01  # rounded down, as the bounds are
@@ -308,5 +311,7 @@ def test_the_rendered_page_works_from_a_file(browser):
     find(browser, "#explorer-x").send_keys(Keys.ARROW_LEFT)
     assert_shown(browser, "staying", 2.0, 6, 100)
     browser.get(CHAPTER.as_uri())
+    assert state(browser) == "bound"
+    press(browser, "Again")
     press(browser, "Next step")
     assert state(browser) == "coins"

@@ -58,7 +58,7 @@
   const MECHANISMS = {
     response: {
       title: "Randomized response",
-      gap: "No gap",
+      gap: "No gap: each guess is as good as its ε allows",
       epsilon: LEVEL,
       rule: `reports each coin, but flips it with probability ${(1 / (1 + Math.exp(LEVEL))).toFixed(2)}: its ε is ${LEVEL}`,
       run(coins, random) {
@@ -172,7 +172,7 @@
   for (const [key, { title }] of Object.entries(MECHANISMS)) {
     const radio = make("input", { type: "radio", name: "game-mechanism", value: key });
     radio.checked = key === name;
-    radio.addEventListener("change", () => begin({ name: key }));
+    radio.addEventListener("change", () => finished({ name: key }));
     choice.append(make("label", {}, radio, make("span", {}, title)));
   }
   const button = (words, action) => {
@@ -188,10 +188,10 @@
   const again = button("Again", () => begin({}));
   const another = button("Another run", () => {
     const running = timer !== null;
-    const end = step === STEPS.length - 1;
+    const atEnd = step === STEPS.length - 1;
+    if (atEnd) return finished({ seed: seed + 1 }); // luck alone has changed
     begin({ seed: seed + 1 });
     if (running) start();
-    else if (end) go(STEPS.length - 1); // luck alone has changed
   });
   const hundred = button("100 more runs", () => {
     pause();
@@ -420,9 +420,9 @@
     playing.textContent = "Play";
   };
 
-  /** From here to the end; at once for those who do not want things to move. */
+  /** From here to the end, or another run; at once for those who do not want things to move. */
   const start = () => {
-    if (step === STEPS.length - 1) step = 0;
+    if (step === STEPS.length - 1) begin({ seed: seed + 1 });
     if (still.matches) return go(STEPS.length - 1);
     timer = setInterval(() => {
       go(step + 1);
@@ -440,7 +440,13 @@
     go(0);
   };
 
-  begin({});
+  /** A run with all its steps shown. */
+  const finished = (change) => {
+    begin(change);
+    go(STEPS.length - 1);
+  };
+
+  finished({}); // whoever comes sees a whole audit, and may play another
   let drawn = place.clientWidth;
   new ResizeObserver(() => {
     if (place.clientWidth !== drawn) {
