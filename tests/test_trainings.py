@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from orabook.builder import data
-from orabook.trainings import blackbox, planted, release_noise
+from orabook.trainings import blackbox, other_packages, planted, release_noise
 from orabook.trainings.leak import expected_batch
 
 pytestmark = pytest.mark.torch
@@ -110,3 +110,26 @@ def test_the_table_of_last_models_is_that_of_this_library():
     honest = table.query("kind == 'honest'")
     assert (honest["bound"] < blackbox.CLAIM).all()
     assert not honest["refuted"].any()
+
+
+@pytest.fixture(scope="module")
+def other_rules():
+    return pd.read_csv(data.FOLDER / "other-packages.csv").set_index(["scores", "rule"])
+
+
+def test_same_theorem_gives_same_bound_elsewhere(other_rules):
+    epsilon = other_rules["epsilon"]["TensorFlow Privacy"]
+    for ours, theirs in (
+        ("oralib, the highest scores, Steinke et al.'s bound", "epsilon_one_run"),
+        ("oralib, the highest scores, f-DP", "epsilon_one_run_fdp"),
+    ):
+        assert epsilon[ours] == pytest.approx(epsilon[f"{theirs}, the highest scores"], abs=1e-3)
+
+
+@real
+def test_rules_of_other_packages_are_as_committed(other_rules):
+    table = pd.read_csv(data.FOLDER / "tf-privacy.csv")
+    scores, included = table["score"].to_numpy(), table["included"].to_numpy(dtype=bool)
+    again = pd.Series(other_packages.rules_on(scores, included))
+    committed = other_rules["epsilon"]["TensorFlow Privacy"]
+    np.testing.assert_allclose(again[committed.index], committed, atol=1e-5)

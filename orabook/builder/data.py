@@ -25,7 +25,7 @@ from orabook.extensions import stored_outputs
 from orabook.laws import mean_bound
 from orabook.place import BOOK
 from orabook.studies.methods import METHODS
-from orabook.trainings import blackbox, planted
+from orabook.trainings import blackbox, other_packages, planted
 from oralib import (
     Counts,
     DpSgd,
@@ -221,6 +221,7 @@ MAKERS: dict[str, Callable[[], pd.DataFrame]] = {
     "overclaims": studies.overclaims,
     "published-audits": published_audits,
     "audited-trainings": planted.planted_bugs,  # 180 real trainings
+    "other-packages": other_packages.other_packages,  # needs JAX
 }
 
 
@@ -230,7 +231,7 @@ def main() -> None:
     if unknown:
         sys.exit(f"there is no table {unknown[0]}, only {', '.join(MAKERS)}")
     if not all(map(find_spec, stored_outputs.NEEDS["torch"][1])):
-        for name in {"black-box", "audited-trainings"} & set(names):
+        for name in {"black-box", "audited-trainings", "other-packages"} & set(names):
             print(f"{name} needs PyTorch: make torch", file=sys.stderr)
             names.remove(name)
     for name in names:
