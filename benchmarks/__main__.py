@@ -97,7 +97,7 @@ def loops(v: int, r: int, delta: float, n: int) -> float:
 
 def fdp_bound() -> tuple:
     plain = seconds(lambda: reference.epsilon_lower_bound_fdp(700, 1000, 5000, DELTA), 20)
-    ours = seconds(lambda: oralib.epsilon_lower_bound_fdp(700, 1000, n=5000, delta=DELTA), 50)
+    ours = seconds(lambda: oralib.bounds.Gaussian().lower_bound(700, 1000, n=5000, delta=DELTA), 50)
     return plain, ours
 
 
@@ -111,7 +111,7 @@ def many_fdp_bounds() -> tuple:
         for x, y in zip(v[:50].tolist(), r[:50].tolist(), strict=True):
             reference.epsilon_lower_bound_fdp(x, y, 5000, DELTA)
 
-    fast = seconds(lambda: oralib.epsilon_lower_bound_fdp(v, r, n=5000, delta=DELTA), 3)
+    fast = seconds(lambda: oralib.bounds.Gaussian().lower_bound(v, r, n=5000, delta=DELTA), 3)
     return seconds(some, 2) / 50, fast / r.size
 
 
@@ -439,7 +439,7 @@ def main() -> None:
     logging.getLogger("absl").setLevel(logging.ERROR)  # the accountant names orders that it omits
     # Warm up: compile or load every kernel.
     oralib.epsilon_lower_bound([6, 7], 8, delta=DELTA, n=8)
-    oralib.epsilon_lower_bound_fdp([6, 7], 8, delta=DELTA, n=8)
+    oralib.bounds.Gaussian().lower_bound([6, 7], 8, delta=DELTA, n=8)
     oralib.adaptive_failure_probability(1.0, 10)
     oralib.simulate_dpsgd(POINT, 100, trials=64, seed=1)
     simulate_training(POINT, 100, trials=64, seed=1)

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 
 import numpy as np
 
-import oralib
 from benchmarks.words import shown, time
+from oralib.bounds import Gaussian, Rule, Steinke
 
 DELTA = 1e-5
 
@@ -43,10 +43,8 @@ def privacy_guard(v: int, r: int, n: int) -> Callable[[], float]:
     return lambda: Node(m=n, c=v, c_cap=r, threshold=0.05, delta=DELTA).run_analysis().eps
 
 
-def ours(method: str, v: int, r: int, n: int) -> float:
-    if method == "fdp":
-        return float(oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=DELTA))
-    return float(oralib.epsilon_lower_bound(v, r, delta=DELTA, n=n, method=method))
+def ours(rule: Rule, v: int, r: int, n: int) -> float:
+    return float(rule.lower_bound(v, r, n=n, delta=DELTA))
 
 
 #: What is compared: a name, the package, its bound, ours, and the counts.
@@ -55,17 +53,17 @@ PEERS = (
         "Steinke et al.'s bound, one threshold",
         "jax_privacy",
         partial(jax_privacy, "epsilon_one_run"),
-        "steinke",
+        Steinke(),
         COUNTS,
     ),
     (
         "f-DP bound, one threshold",
         "jax_privacy",
         partial(jax_privacy, "epsilon_one_run_fdp"),
-        "fdp",
+        Gaussian(),
         FEW,
     ),
-    ("f-DP bound", "privacy_guard", privacy_guard, "fdp", FEW[:3]),
+    ("f-DP bound", "privacy_guard", privacy_guard, Gaussian(), FEW[:3]),
 )
 
 
@@ -73,14 +71,14 @@ def compared(
     seconds: Callable[[Callable[[], object], int], float],
 ) -> Iterator[tuple[str, ...]]:
     """A row for each comparison, in turn. Both are warm: jax_privacy has its noises in a cache."""
-    for name, package, theirs, method, counts in PEERS:
+    for name, package, theirs, rule, counts in PEERS:
         if find_spec(package) is None:
             print(f"{name}: {package} is not installed")
             continue
         took, ours_took, gaps = [], [], []
         for count in counts:
             call = theirs(*count)
-            mine = partial(ours, method, *count)
+            mine = partial(ours, rule, *count)
             gaps.append(mine() - call())
             rounds = [(seconds(call, 1), seconds(mine, 5)) for _ in range(3)]
             took.append(min(theirs for theirs, _ in rounds))

@@ -13,7 +13,7 @@ from ledger.entries import explained, mutants, ours
 from ledger.findings import Cases, Finding, all_of, each
 from ledger.mutants import varied
 from orabook.studies import common_size
-from oralib.bounds import epsilon_lower_bound_fdp, gaussian_epsilon, p
+from oralib.bounds import Gaussian, gaussian_epsilon, p
 
 #: Sizes of normal scores: midpoints of a rule of integration.
 _STEP = 0.006
@@ -83,7 +83,7 @@ def _limit(v: int, r: int, groups: int) -> tuple[float, Any, float]:
     epsilon = gaussian_epsilon(mu, 1e-5)
     logs = [log(common_size(each, groups).tail(v, r)) for each in mu]
     limit = float(interpolate.CubicSpline(logs, epsilon)(log(0.05)))
-    fdp = epsilon_lower_bound_fdp(v, r, n=groups * r, delta=1e-5, beta=0.05)
+    fdp = Gaussian().lower_bound(v, r, n=groups * r, delta=1e-5, beta=0.05)
     return limit, interpolate.CubicSpline(epsilon, logs), float(fdp)
 
 

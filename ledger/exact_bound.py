@@ -15,6 +15,7 @@ from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.worst_cases import ExtremalResponse, worst_case_rejection
 from oralib import Channel, TopGuesser, channel, p, p_value
+from oralib.bounds import Exact
 from oralib.games import one_run_law
 from oralib.mechanisms import sign_vectors
 
@@ -131,7 +132,7 @@ def exact_p_value(tail: float = 1.0, leak: float = 1.0) -> Cases:
         name = f"n = {n}, v = {v}, r = {r}"
         yield name, value, _best_mechanism(n, r, v, epsilon, delta)
     for v, r, epsilon, delta, n in ((75, 100, 0.5, 1e-4, 1000), (8, 10, 0.0, 0.01, 40)):
-        own = p_value(v, r, epsilon, delta=delta, n=n, method="exact")
+        own = p_value(v, r, epsilon, delta=delta, n=n, rule=Exact())
         yield f"({v}, {r})", _formula(v, r, epsilon, n * delta, tail, leak), own
 
 
@@ -230,7 +231,7 @@ def steinke_where_the_tail_is_small(two: float = 2.0, limit: float = 1.0) -> Cas
     """
     for r, epsilon, delta in product((1, 3, 10, 40), (0.0, 0.5, 2.0, 4.0), (0.05, 0.01, 1e-5)):
         v = np.arange(1, r + 1)
-        exact = p_value(v, r, epsilon, delta=delta, n=r, method="exact")
+        exact = p_value(v, r, epsilon, delta=delta, n=r, rule=Exact())
         for k, f, alpha in _tails(r, epsilon):
             if f <= limit * p(epsilon):
                 steinke = min(1.0, f + two * r * delta * alpha)
@@ -306,7 +307,7 @@ def random_number_of_guesses(tail: float = 1.0, leak: float = 1.0, joined: bool 
 
 
 def _random_r_value(v: Any, r: int, epsilon: float, *, delta: float, n: int) -> Any:
-    """The p-value behind epsilon_lower_bound_random_r with b* = 0, from its definition."""
+    """The p-value behind oralib.bounds.RandomR with b* = 0, from its definition."""
     f = np.clip(stats.binom.sf(v - 1, r, p(epsilon)), 1e-300, 1 - 1e-16)  # a tail that is no 0
     x = n * delta * np.log(p(epsilon)) / np.log(f)
     return np.where(v == 0, 1.0, 1 - (1 - f) * np.maximum(1 - x, 0.0))
@@ -314,7 +315,7 @@ def _random_r_value(v: Any, r: int, epsilon: float, *, delta: float, n: int) -> 
 
 _RULES: dict[str, Function] = {
     "steinke": p_value,
-    "exact": partial(p_value, method="exact"),
+    "exact": partial(p_value, rule=Exact()),
     "random r": _random_r_value,
 }
 

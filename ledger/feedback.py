@@ -17,6 +17,7 @@ from ledger.mutants import WEAKER, replaced, varied
 from ledger.small_channels import LN3, private_tables, random_table, worst_failure
 from ledger.worst_cases import ExtremalResponse, best_mean
 from oralib import Channel, adaptive_failure_probability, channel, p, p_value
+from oralib.bounds import AnyOrder, Anytime, Exact
 from oralib.mechanisms import LocalRandomizedResponse, sign_vectors
 
 
@@ -70,7 +71,7 @@ def anytime_bound_is_valid(failure_probability: float = 1.0) -> Cases:
     first, *short = [(epsilon, beta, 10_000) for epsilon in (0.0, 1.0, 3.0) for beta in (0.05, 0.3)]
     for epsilon, beta, n in (first, (3.5, 0.35, 200_000), *short):
         tried_beta = min(0.9, failure_probability * beta)
-        worst = adaptive_failure_probability(epsilon, n, tried_beta, bound="anytime")
+        worst = adaptive_failure_probability(epsilon, n, tried_beta, rule=Anytime())
         yield f"ε = {epsilon:g}, β = {beta}, n = {n}", worst, beta
 
 
@@ -325,8 +326,8 @@ def any_order(leak: float = 1.0, weight: float = 1.0, rises: int = 1) -> Finding
     dues, floors, steps = [], [], []
     for v, k, leaks in ((1, 4, 0.1), (3, 3, 0.2), (2, 3, 0.1), (9, 12, 0.6), (27, 30, 2.0)):
         claim = {"delta": leaks / 1000, "n": 1000}
-        found = p_value(v, k, levels, method="any order", **claim)
-        exact = p_value(v, k, levels, method="exact", **claim)
+        found = p_value(v, k, levels, rule=AnyOrder(), **claim)
+        exact = p_value(v, k, levels, rule=Exact(), **claim)
         for i, level in enumerate(levels):
             name = f"{v} of {k}, n δ = {leaks:g}, ε = {level:.2f}"
             f, c = _constants((v,) * (k + 1), float(p(level)), weight)

@@ -19,7 +19,8 @@ from ledger.small_channels import random_table
 from orabook.studies import isolated_law, largest_capped_mean, limits_of_runs, profile_of
 from orabook.studies.ceiling_of_means import largest_mean
 from oralib import Channel, Counts, DpSgd, lower_bound_of_runs, p, p_value, valid_lower_bound
-from oralib.bounds.p_values import p_values
+from oralib.bounds import Exact
+from oralib.bounds.valid import p_values
 
 _ISOLATED = DpSgd(10**7, 10**7, sigma=2.422402)
 
@@ -79,7 +80,7 @@ def limit_of_one_run(
             yield f"isolated canaries, ε = {epsilon:g}", found, limit
         # All coins are published, so that D is 1 at every ε, and all 60 guesses are right.
         delta, n = 0.1, 60
-        luck = float(p_value(n, n, 0.3, delta=delta, n=n, method="exact"))
+        luck = float(p_value(n, n, 0.3, delta=delta, n=n, rule=Exact()))
         for m in (1, 2, 3):
             runs = Counts([n] * m, n, n=n, r_fixed=True)
             beta = luck**m * (1 + 1e-9)

@@ -20,11 +20,14 @@ from orabook.laws import count_in_sets_law, mean_bound, single_step_law
 from orabook.place import book_file
 from orabook.single_step import simulate_single_step
 from oralib import Counts, DpSgd, epsilon_lower_bound, simulate_dpsgd
+from oralib.bounds import Exact, Rule, Steinke
 from oralib.ground.rounding import first_largest
-from oralib.ground.types import Feedback, PValue
+from oralib.ground.types import Feedback
 
 #: Why Monte Carlo rows let small changes pass.
 TOO_SMALL = "smaller than what this many audits can tell"
+#: The rule of the paper's bound.
+_STEINKE = Steinke()
 
 
 def _rises(table: pd.DataFrame, column: str = "bound", errors: float = 4.0) -> Finding:
@@ -305,11 +308,11 @@ def _dpsgd_counts(n: int, k: int) -> Counts:
 
 
 @cache
-def _share_left(n: int, k: int, method: PValue = "steinke") -> tuple[float, float]:
+def _share_left(n: int, k: int, rule: Rule = _STEINKE) -> tuple[float, float]:
     """The share of the bound for δ = 0 that is left with δ = 1e-5, and its standard error."""
     counts = _dpsgd_counts(n, k)
     pure = epsilon_lower_bound(counts.v, counts.r)
-    with_delta = epsilon_lower_bound(counts.v, counts.r, delta=1e-5, n=n, method=method)
+    with_delta = epsilon_lower_bound(counts.v, counts.r, delta=1e-5, n=n, rule=rule)
     share = float(with_delta.mean() / pure.mean())
     residual = with_delta - share * pure
     return share, float(residual.std(ddof=1) / sqrt(counts.trials) / pure.mean())
@@ -347,7 +350,7 @@ def many_elements_cost(steinke: float = 0.12, exact: float = 0.81, few: float = 
     return near(
         [
             ("Steinke et al., n = 64,000", *_share_left(64_000, 100), steinke),
-            ("exact, n = 64,000", *_share_left(64_000, 100, "exact"), exact),
+            ("exact, n = 64,000", *_share_left(64_000, 100, Exact()), exact),
             ("20 of 5000", *_share_left(5000, 20), few),
         ]
     )

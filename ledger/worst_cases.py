@@ -30,9 +30,10 @@ class ExtremalResponse:
     Examples
     --------
     >>> from oralib import TopGuesser, channel, p_value
+    >>> from oralib.bounds import Exact
     >>> from oralib.games import one_run_law
     >>> law = one_run_law(channel(ExtremalResponse(0.5, 0.01, v=3, r=3), n=4), TopGuesser(3))
-    >>> exact = p_value(3, 3, 0.5, delta=0.01, n=4, method="exact")
+    >>> exact = p_value(3, 3, 0.5, delta=0.01, n=4, rule=Exact())
     >>> [round(x, 6) for x in (float(law[3, 3]), exact)]
     [0.251293, 0.251293]
     """

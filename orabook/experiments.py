@@ -21,7 +21,15 @@ from tqdm import tqdm
 from orabook.laws import mean_bound, sums_law
 from orabook.single_step import simulate_single_step
 from oralib import DpSgd, Dropping, simulate_dpsgd, simulate_hopping
-from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound, valid_lower_bound
+from oralib.bounds import (
+    Counts,
+    Exact,
+    Rule,
+    Steinke,
+    epsilon_estimate,
+    epsilon_lower_bound,
+    valid_lower_bound,
+)
 from oralib.dpsgd import simulate_likelihood
 from oralib.games import adaptive, one_run
 from oralib.ground import arguments
@@ -164,7 +172,7 @@ def exact_elements_by_epsilon(
         law = sums_law(DpSgd.calibrated(epsilon, delta, n=n, d=d), k)
         row = {"epsilon": epsilon, "x": n / d, "n": n, "k": k}
         row["bound"] = mean_bound(law, delta=delta)
-        row["valid"] = mean_bound(law, delta=delta, method="exact")
+        row["valid"] = mean_bound(law, delta=delta, rule=Exact())
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -295,30 +303,31 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
     Examples
     --------
     >>> ladder = improvement_ladder(trials=2)
-    >>> ladder[["change", "n", "k", "sees", "places", "rule"]].iloc[[0, -1]]
-                change       n    k       sees            places     rule
-    0  as in the paper    8000  100        sum              stay  steinke
-    8         crowding  100000  350  all steps  hop, drop, crowd    exact
+    >>> ladder[["change", "n", "k", "places", "rule"]].iloc[[0, -1]]
+                change       n    k            places                    rule
+    0  as in the paper    8000  100              stay  Steinke et al.'s bound
+    8         crowding  100000  350  hop, drop, crowd             exact bound
     """
     all_steps = partial(simulate_likelihood, sees="steps")
     dropped, crowded = (partial(simulate_hopping, dropping=x) for x in (DROPPED, CROWDED))
-    rungs: list[tuple[str, int, int, str, str, str, Callable[..., Counts]]] = [
-        ("as in the paper", 8000, 100, "sum", "stay", "steinke", simulate_dpsgd),
-        ("350 guesses", 8000, 350, "sum", "stay", "steinke", simulate_dpsgd),
-        ("exact bound", 8000, 350, "sum", "stay", "exact", simulate_dpsgd),
-        ("all steps", 8000, 350, "all steps", "stay", "exact", all_steps),
-        ("hopping", 8000, 350, "all steps", "hop", "exact", simulate_hopping),
-        ("24,000 canaries", 24_000, 350, "all steps", "hop", "exact", simulate_hopping),
-        ("dropping", 24_000, 350, "all steps", "hop, drop", "exact", dropped),
-        ("100,000 canaries", 100_000, 350, "all steps", "hop, drop", "exact", dropped),
-        ("crowding", 100_000, 350, "all steps", "hop, drop, crowd", "exact", crowded),
+    rungs: list[tuple[str, int, int, str, str, Rule, Callable[..., Counts]]] = [
+        ("as in the paper", 8000, 100, "sum", "stay", Steinke(), simulate_dpsgd),
+        ("350 guesses", 8000, 350, "sum", "stay", Steinke(), simulate_dpsgd),
+        ("exact bound", 8000, 350, "sum", "stay", Exact(), simulate_dpsgd),
+        ("all steps", 8000, 350, "all steps", "stay", Exact(), all_steps),
+        ("hopping", 8000, 350, "all steps", "hop", Exact(), simulate_hopping),
+        ("24,000 canaries", 24_000, 350, "all steps", "hop", Exact(), simulate_hopping),
+        ("dropping", 24_000, 350, "all steps", "hop, drop", Exact(), dropped),
+        ("100,000 canaries", 100_000, 350, "all steps", "hop, drop", Exact(), dropped),
+        ("crowding", 100_000, 350, "all steps", "hop, drop, crowd", Exact(), crowded),
     ]
     rows = []
     for change, n, k, sees, places, rule, play in _with_bar(rungs):
         counts = play(DpSgd.calibrated(2.0, 1e-5, n=n), k, trials=trials, seed=seed)
         found = summary(counts, 0.05, 1e-5)
-        name = "valid" if rule == "exact" else "bound"
-        row = {"change": change, "n": n, "k": k, "sees": sees, "places": places, "rule": rule}
+        name = "valid" if rule == Exact() else "bound"
+        row = {"change": change, "n": n, "k": k, "sees": sees, "places": places}
+        row["rule"] = rule.name
         row |= {"bound": found[name], "bound_se": found[f"{name}_se"], "steinke": found["bound"]}
         rows.append({**row, "steinke_se": found["bound_se"], "trials": counts.trials})
     return pd.DataFrame(rows)

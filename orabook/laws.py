@@ -12,11 +12,11 @@ from scipy import special, stats
 
 from orabook.single_step import guess_distances
 from oralib import DpSgd
-from oralib.bounds import epsilon_lower_bound
+from oralib.bounds import Rule, Steinke
 from oralib.dpsgd.sums import _joint_law
 from oralib.ground import arguments
 from oralib.ground.binomial import log_pmfs
-from oralib.ground.types import PLAYED, Feedback, PValue
+from oralib.ground.types import PLAYED, Feedback
 
 __all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound"]
 
@@ -24,6 +24,8 @@ Reals = NDArray[Any]  # of doubles
 
 #: Outcomes that are rarer than this are left out.
 NEGLIGIBLE_PROBABILITY = 1e-15
+#: The rule of the paper's bound.
+_STEINKE = Steinke()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +58,7 @@ class Law:
         arguments.store(self, v=v, r=r, probability=probability, n=n)
 
 
-def mean_bound(
-    law: Law, *, beta: float = 0.05, delta: float = 0.0, method: PValue = "steinke"
-) -> float:
+def mean_bound(law: Law, *, beta: float = 0.05, delta: float = 0.0, rule: Rule = _STEINKE) -> float:
     """The exact mean of the bound ε'_β(V, R), over all outcomes.
 
     The options are those of :func:`oralib.epsilon_lower_bound`. For δ > 0 that bound is proved for
@@ -70,7 +70,8 @@ def mean_bound(
     3.9029
     """
     arguments.instance("law", law, Law, "count_in_sets_law(2, 100)")
-    bounds = epsilon_lower_bound(law.v, law.r, beta=beta, delta=delta, n=law.n, method=method)
+    arguments.instance("rule", rule, Rule, "oralib.bounds.Exact()")
+    bounds = rule.lower_bound(law.v, law.r, beta=beta, delta=delta, n=law.n)
     return float(law.probability @ bounds)
 
 

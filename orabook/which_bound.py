@@ -2,31 +2,21 @@
 
 from itertools import product
 
-import numpy as np
 import pandas as pd
 
-from oralib.bounds.valid import Counts, valid_rule
+from oralib.bounds import Counts, valid_rule
 from oralib.ground.types import FEEDBACKS, Feedback
 
-#: What the book calls the rules of :func:`oralib.valid_rule`.
-NAMES = {
-    "pure": "bound ε′(v, r)",
-    "exact": "exact bound",
-    "any order": "any-order bound",
-    "random r": "random-r bound",
-    "anytime": "anytime bound",
-    "anytime certified": "certified anytime bound",
-    "balanced": "balanced bound",
-}
 TOLD = dict(zip(FEEDBACKS, ("nothing", "one-way", "list", "full", "all other coins"), strict=True))
 NUMBER = {True: "fixed in advance", False: "not fixed in advance"}
 
 
 def valid_bound(feedback: Feedback, r_fixed: bool, delta: float) -> str:
     """The name of the bound that is proved for an audit with a fair coin for each element."""
-    v, r = np.array([75]), np.array([100])  # any counts: the rule depends on the rest
+    # Any numbers: the rule depends on the rest.
+    counts = Counts(75, 100, n=1000, feedback=feedback, r_fixed=r_fixed)
     try:
-        return NAMES[valid_rule(Counts(v, r, n=1000, feedback=feedback, r_fixed=r_fixed), delta)]
+        return valid_rule(counts, delta).name
     except ValueError as refusal:
         if not str(refusal).startswith("no bound is valid"):
             raise

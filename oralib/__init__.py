@@ -22,10 +22,6 @@ from oralib.bounds import (
     adaptive_failure_probability,
     epsilon_estimate,
     epsilon_lower_bound,
-    epsilon_lower_bound_anytime,
-    epsilon_lower_bound_fdp,
-    epsilon_lower_bound_independent,
-    epsilon_lower_bound_random_r,
     lower_bound_of_runs,
     p,
     p_inv,
@@ -56,12 +52,12 @@ from oralib.training import Profile, Training
 
 # Accountants.
 __all__ = ["certified_epsilon", "noise_multiplier"]
-# From counts to ε.
-__all__ += ["Counts", "adaptive_failure_probability", "epsilon_estimate", "epsilon_lower_bound"]
-__all__ += ["epsilon_lower_bound_anytime", "epsilon_lower_bound_fdp"]
-__all__ += ["epsilon_lower_bound_independent", "epsilon_lower_bound_random_r"]
-__all__ += ["lower_bound_of_runs", "p", "p_inv", "p_value", "p_value_of_runs"]
-__all__ += ["valid_lower_bound", "valid_p_value", "valid_rule"]
+# From counts to ε: the bound that is valid for an audit, and the rules, as oralib.bounds.Exact().
+__all__ += ["Counts", "valid_lower_bound", "valid_p_value", "valid_rule"]
+__all__ += ["lower_bound_of_runs", "p_value_of_runs"]
+# The paper's bound, and what goes with it.
+__all__ += ["epsilon_estimate", "epsilon_lower_bound", "p", "p_inv", "p_value"]
+__all__ += ["adaptive_failure_probability"]
 # Is it the stated training?
 __all__ += ["Profile", "Training", "TrainingTest", "TrainingVerdict"]
 # Mechanisms of the paper.

@@ -19,8 +19,9 @@ from math import sqrt
 import numpy as np
 
 from oralib.bounds import Counts
-from oralib.bounds.p_values import p_values
-from oralib.bounds.valid import Expected, leaks, pilot_of, valid_rule
+from oralib.bounds.counts import Expected, leaks
+from oralib.bounds.random_r import pilot_of
+from oralib.bounds.valid import p_values, valid_rule
 from oralib.ground import arguments
 from oralib.ground.text import rounded_up
 from oralib.ground.types import Array, Coins, Feedback, Said
@@ -145,7 +146,7 @@ class TrainingTest:
         arguments.store(self, beta=beta, n=n, guesses=guesses)
         design = self._counts(0)
         valid_rule(design, 1.0)  # an error if there is none
-        pilot_of(design, self.expected)
+        pilot_of(design.n, self.expected)
 
     @cached_property
     def profile(self) -> Profile:
@@ -200,7 +201,7 @@ class TrainingTest:
         r = self.guesses or 1
         design = self._counts(r)
         if self.guesses is None:
-            pilot = pilot_of(design, self.expected)
+            pilot = pilot_of(design.n, self.expected)
             r = max(1, pilot[1] if isinstance(pilot, tuple) else pilot or 1)
             design = Counts(0, r, n=self.n, r_fixed=True, side=self.side)
 

@@ -30,14 +30,13 @@ from oralib import (
     Counts,
     DpSgd,
     Dropping,
-    epsilon_lower_bound,
     simulate_dpsgd,
     simulate_hopping,
     valid_lower_bound,
 )
+from oralib.bounds import Exact, Rule, Steinke
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.likelihood import likelihood_counts
-from oralib.ground.types import PValue
 
 FOLDER = BOOK / "data"
 
@@ -70,7 +69,7 @@ class LargeAudit(NamedTuple):
     k: int
     sees: str
     places: str
-    rule: PValue
+    rule: Rule
     trials: int
     play: Callable[..., Counts] = simulate_hopping
 
@@ -83,11 +82,11 @@ class LargeAudit(NamedTuple):
 LARGE_D, LARGE_FIRST = 100_000, 2
 LARGE_SCHEDULE = Dropping(4.0, 0.9, 1.65, crowding=(3.0, 20.0))
 LARGE = {
-    "control": LargeAudit(100_000, 882, "sum", "stay", "steinke", 4000, simulate_dpsgd),
-    "control, exact bound": LargeAudit(200_000, 900, "sum", "stay", "exact", 4000, simulate_dpsgd),
-    "a canary each": LargeAudit(100_000, 350, "all steps", "stay", "exact", 400),
+    "control": LargeAudit(100_000, 882, "sum", "stay", Steinke(), 4000, simulate_dpsgd),
+    "control, exact bound": LargeAudit(200_000, 900, "sum", "stay", Exact(), 4000, simulate_dpsgd),
+    "a canary each": LargeAudit(100_000, 350, "all steps", "stay", Exact(), 400),
     "800,000 canaries": LargeAudit(
-        *(800_000, 1500, "all steps", "hop, drop, crowd", "exact", 96),
+        *(800_000, 1500, "all steps", "hop, drop, crowd", Exact(), 96),
         partial(simulate_hopping, dropping=LARGE_SCHEDULE),
     ),
 }
@@ -102,13 +101,13 @@ def many_weights(trials: int | None = None) -> pd.DataFrame:
     for change, audit in LARGE.items():
         dpsgd = DpSgd.calibrated(2.0, 1e-5, n=audit.n, d=LARGE_D)
         counts = audit.play(dpsgd, audit.k, trials=trials or audit.trials, seed=0)
-        bounds = epsilon_lower_bound(counts.v, counts.r, n=audit.n, delta=1e-5, method=audit.rule)
+        bounds = audit.rule.lower_bound(counts.v, counts.r, n=audit.n, delta=1e-5)
         row = {"change": change, "n": audit.n, "d": LARGE_D, "k": audit.k, "sees": audit.sees}
-        row |= {"places": audit.places, "rule": audit.rule, "bound": bounds.mean()}
+        row |= {"places": audit.places, "rule": audit.rule.name, "bound": bounds.mean()}
         row |= {"bound_se": standard_error(bounds), "trials": counts.trials}
         rows.append(row | {"first": bounds[:LARGE_FIRST].mean()})
     table = pd.DataFrame(rows)
-    isolated = studies.isolated_ceiling(table["n"], sees=["steps"], rules=["exact"])
+    isolated = studies.isolated_ceiling(table["n"], sees=["steps"], rules=[Exact()])
     return table.assign(ceiling=isolated["bound"])
 
 
@@ -132,7 +131,7 @@ def ceilings(designs: Sequence[tuple[int, int]] = CEILINGS) -> pd.DataFrame:
         how = {"epsilons": CEILING_EPSILONS, "lowest": k // 2}
         row = {"n": n, "k": k, "ceiling": studies.ceiling_of_means(dpsgd, k, delta=1e-5, **how)}
         law = studies.isolated_law(dpsgd, k)
-        rows.append(row | {"isolated": mean_bound(law, delta=1e-5, method="exact")})
+        rows.append(row | {"isolated": mean_bound(law, delta=1e-5, rule=Exact())})
     return pd.DataFrame(rows)
 
 

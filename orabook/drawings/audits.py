@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from orabook.drawings.pen import LARGE, RIGHT, SMALL, WIDTH, WRONG, Page
 from orabook.figures.style import BLUE, GREEN, GREY, ORANGE, RED, Picture, in_house_style
-from orabook.which_bound import NAMES, valid_bound
-from oralib.bounds import p
+from orabook.which_bound import valid_bound
+from oralib.bounds import Pure, p
 from oralib.ground.types import PLAYED
 
 
@@ -154,7 +154,7 @@ def ways_of_feedback() -> Picture:
                 page.coin(x, y, coin, BLUE)
             else:
                 page.disc(x, y, 0.2, fill=False, edgecolor=GREY, linestyle=":", linewidth=1.3)
-        valid, paper = valid_bound(feedback, False, 0.0), NAMES["pure"]
+        valid, paper = valid_bound(feedback, False, 0.0), Pure.name
         verdicts = [(RIGHT, valid, GREEN)]
         if valid != paper:
             verdicts.insert(0, (WRONG, paper, RED))

@@ -16,9 +16,10 @@ from tqdm import tqdm
 from orabook.laws import Law, law_of, likely_counts, mean_bound
 from orabook.studies.isolated import Confidence, confidence
 from oralib import DpSgd
+from oralib.bounds import Exact, Rule, Steinke
 from oralib.ground import arguments
 from oralib.ground.binomial import log_pmfs
-from oralib.ground.types import PValue, Said, View
+from oralib.ground.types import Said, View
 
 
 def isolated_law(
@@ -80,7 +81,7 @@ def isolated_ceiling(
     sizes: Iterable[int],
     *,
     sees: Iterable[View] = ("sum", "steps"),
-    rules: Iterable[PValue] = ("steinke", "exact"),
+    rules: Iterable[Rule] = (Steinke(), Exact()),
     epsilon: float = 2.0,
     delta: float = 1e-5,
     steps: int = 100,
@@ -90,25 +91,25 @@ def isolated_ceiling(
 ) -> pd.DataFrame:
     """What the best guesser shows about DP-SGD with a coordinate for each element, against n.
 
-    It ``sees`` the ``"sum"`` of all steps or the ``"steps"``; ``rules`` are p-values of Steinke et
-    al. and the exact ones; ``side`` is what all guesses say. Column ``k`` is the best number of
+    It ``sees`` the ``"sum"`` of all steps or the ``"steps"``; ``rules`` are those of the bounds,
+    named in column ``rule``; ``side`` is what all guesses say. Column ``k`` is the best number of
     guesses, of a grid with steps of 5%, and ``bound`` its mean bound.
 
-    >>> isolated_ceiling([1000], sees=["sum"], rules=["exact"]).round(3)
-      sees   rule     n    k  bound
-    0  sum  exact  1000  119  0.493
+    >>> isolated_ceiling([1000], sees=["sum"], rules=[Exact()]).round(3)
+      sees         rule     n    k  bound
+    0  sum  exact bound  1000  119  0.493
     """
     points = product(sees, rules, sizes)
     rows = []
     for seen, rule, n in tqdm(list(points), disable=None, leave=False):
         dpsgd = DpSgd.calibrated(epsilon, delta, n=n, d=n, steps=steps, sample_rate=sample_rate)
         k, bound = best_guesses(dpsgd, seen, rule, beta, delta, side)
-        rows.append({"sees": seen, "rule": rule, "n": n, "k": k, "bound": bound})
+        rows.append({"sees": seen, "rule": rule.name, "n": n, "k": k, "bound": bound})
     return pd.DataFrame(rows)
 
 
 def best_guesses(
-    dpsgd: DpSgd, seen: View, rule: PValue, beta: float, delta: float, side: Said = "both"
+    dpsgd: DpSgd, seen: View, rule: Rule, beta: float, delta: float, side: Said = "both"
 ) -> tuple[int, float]:
     """The best number of guesses on a grid, and its mean bound."""
     leak = delta if side == "both" else delta / 2
@@ -120,7 +121,7 @@ def best_guesses(
     def mean(i: int) -> float:
         if i not in found:
             law = _isolated_law(dpsgd, int(grid[i]), seen, side)
-            found[i] = mean_bound(law, beta=beta, delta=leak, method=rule)
+            found[i] = mean_bound(law, beta=beta, delta=leak, rule=rule)
         return found[i]
 
     # Go up the grid in long steps until the bound is well below its best; then search around that.

@@ -16,7 +16,8 @@ import scipy
 from numpy.typing import NDArray
 
 from orabook.studies.isolated import confidence
-from oralib import DpSgd, epsilon_lower_bound
+from oralib import DpSgd
+from oralib.bounds import Exact
 from oralib.ground import arguments
 
 #: The ε of the conditions.
@@ -34,7 +35,7 @@ def ceiling_of_means(
 ) -> float:
     """No audit of a training with k guesses at n = ``dpsgd.n`` elements has a larger mean bound.
 
-    The bound is the exact one of :func:`oralib.epsilon_lower_bound`. Counts below ``lowest`` are
+    The bound is :class:`oralib.bounds.Exact`. Counts below ``lowest`` are
     taken together, which is faster and cannot make the ceiling lower. The value is that of a solver
     with its tolerance, for D with about five digits.
 
@@ -47,7 +48,7 @@ def ceiling_of_means(
     leaks = dpsgd.n * (right - np.exp(grid) * wrong)
     v = np.arange(lowest, k + 1)
     counts = np.append(v, max(lowest - 1, 0))
-    worth = epsilon_lower_bound(counts, k, beta=beta, delta=delta, n=dpsgd.n, method="exact")
+    worth = Exact().lower_bound(counts, k, beta=beta, delta=delta, n=dpsgd.n)
     return largest_mean(worth, v, k, np.exp(grid), leaks)
 
 

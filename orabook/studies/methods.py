@@ -16,7 +16,7 @@ from tqdm import tqdm
 from orabook.experiments import CROWDED, elements_of, summary
 from orabook.studies.ceiling import best_guesses
 from oralib.accounting import certified_epsilon
-from oralib.bounds import Counts, valid_lower_bound, valid_rule
+from oralib.bounds import Counts, Exact, valid_lower_bound, valid_rule
 from oralib.dpsgd import DpSgd, Dropping, simulate_dpsgd, simulate_hopping, simulate_likelihood
 
 #: The paper's main setting: coordinates, and the level of its bounds.
@@ -73,11 +73,11 @@ def best_bounds(methods: Iterable[str] = tuple(METHODS), *, trials: int = 1000) 
         run = dpsgd.sigma, DELTA, dpsgd.steps, dpsgd.sample_rate
         certified = certified_epsilon(*run, accountant="pld")
         row = {"method": name, "words": method.words, "n": dpsgd.n, "k": method.guesses}
-        row |= {"feedback": counts.feedback, "rule": valid_rule(counts, DELTA)}
+        row |= {"feedback": counts.feedback, "rule": valid_rule(counts, DELTA).name}
         row |= {"bound": means["valid"], "bound_se": means["valid_se"]}
         row |= {"steinke": means["bound"], "steinke_se": means["bound_se"]}
         row |= {"estimation": means["estimation"], "efficacy": means["efficacy"]}
-        row["ceiling"] = best_guesses(isolated, "steps", "exact", BETA, DELTA)[1]
+        row["ceiling"] = best_guesses(isolated, "steps", Exact(), BETA, DELTA)[1]
         row |= {"certified": certified, "above": float((bounds > certified).mean())}
         rows.append({**row, "trials": counts.trials})
     return pd.DataFrame(rows)

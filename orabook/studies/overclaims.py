@@ -11,25 +11,19 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
-from oralib.bounds import (
-    epsilon_lower_bound,
-    epsilon_lower_bound_fdp,
-    epsilon_lower_bound_independent,
-    gaussian_epsilon,
-    p,
-)
-from oralib.bounds._arguments import float_if_single
-from oralib.bounds.assumptions import normal_bounds
+from orabook.studies.assumptions import normal_bounds
+from oralib.bounds import Exact, Gaussian, Independent, Rule, Steinke, gaussian_epsilon, p
+from oralib.bounds.columns import float_if_single
 
 #: The levels of the mechanisms, and how often a bound may fail.
 MU, EPSILON, DELTA, BETA = 0.5, 1.0, 1e-5, 0.05
 
 #: Bounds that look at counts, from the weakest assumption to the strongest.
-COUNT_BOUNDS: dict[str, Any] = {
-    "steinke": epsilon_lower_bound,
-    "exact": partial(epsilon_lower_bound, method="exact"),
-    "fdp": epsilon_lower_bound_fdp,
-    "independent": epsilon_lower_bound_independent,
+COUNT_RULES: dict[str, Rule] = {
+    "steinke": Steinke(),
+    "exact": Exact(),
+    "fdp": Gaussian(),
+    "independent": Independent(),
 }
 
 Reals = NDArray[np.float64]
@@ -94,10 +88,10 @@ def overclaims(trials: int = 20_000) -> pd.DataFrame:
     rows = []
     for words, n, r, truth, law in settings:
         row: dict[str, Any] = {"mechanism": words, "n": n, "r": r, "truth": truth}
-        for rule, bound in COUNT_BOUNDS.items():
-            given: dict[str, Any] = {"r": r, "n": n, "delta": DELTA, "beta": BETA}
-            v = bisect_right(range(r + 1), truth, key=lambda v: bound(v, **given))
-            row[rule] = law.tail(v, r)
+        for column, rule in COUNT_RULES.items():
+            audit: dict[str, Any] = {"r": r, "n": n, "delta": DELTA, "beta": BETA}
+            v = bisect_right(range(r + 1), truth, key=lambda v: rule.lower_bound(v, **audit))
+            row[column] = law.tail(v, r)
         share = nan  # for groups we know only the counts
         if law is not grouped:
             draw = _normal_scores if law is alone else partial(_signs, law)

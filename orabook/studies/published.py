@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from orabook.studies.ceiling import best_guesses
 from orabook.studies.stated_noise import Scores, law_of_right
 from oralib import Counts, DpSgd, Training, TrainingTest, epsilon_lower_bound, noise_multiplier
+from oralib.bounds import Exact
 from oralib.bounds.refuting import right_needed
 
 #: Its scripts set 2,500 steps and a rate of a twelfth. Its certified ε fit 2,400 of these steps, at
@@ -48,8 +49,8 @@ def audits_like_published(certified: float, n: int) -> dict[str, float]:
     """
     sigma = noise_multiplier(certified, DELTA, STEPS, SAMPLE_RATE, accountant="pld")
     dpsgd = DpSgd(n, n, STEPS, SAMPLE_RATE, sigma=sigma)
-    k, bound = best_guesses(dpsgd, "steps", "exact", BETA, DELTA)
-    k_in, bound_in = best_guesses(dpsgd, "steps", "exact", BETA, DELTA, "in")
+    k, bound = best_guesses(dpsgd, "steps", Exact(), BETA, DELTA)
+    k_in, bound_in = best_guesses(dpsgd, "steps", Exact(), BETA, DELTA, "in")
     row: dict[str, float] = {"certified": certified, "n": n, "sigma": sigma}
     row |= {"k": k, "bound": bound, "k_in": k_in, "bound_in": bound_in}
     stated = Training(sigma, SAMPLE_RATE, STEPS)

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from orabook.studies.ceiling import best_guesses, isolated_law
 from orabook.studies.isolated import confidence, isolated_limit
-from oralib import DpSgd, epsilon_lower_bound
+from oralib import DpSgd
+from oralib.bounds import Exact
 from oralib.ground.types import Said
 
 
@@ -88,10 +89,10 @@ def runs_or_pooled(
     run = DpSgd(n, n, sigma=sigma)
     together = DpSgd(m * n, m * n, sigma=sigma)
     each = beta ** (1 / m)
-    start, _ = best_guesses(run, "steps", "exact", each, delta, side)
+    start, _ = best_guesses(run, "steps", Exact(), each, delta, side)
     grid = np.unique(np.round(start * np.exp(np.linspace(-1, 1, 9) * log(4))).astype(int))
     means = [_mean_of_least(run, int(k), m, each, delta, side) for k in grid if k < n / 4]
-    k, pooled = best_guesses(together, "steps", "exact", beta, delta, side)
+    k, pooled = best_guesses(together, "steps", Exact(), beta, delta, side)
     row = {"n": n, "m": m, "k": int(grid[int(np.argmax(means))]), "least": max(means)}
     return row | {"pooled_k": k, "pooled": pooled}
 
@@ -100,6 +101,6 @@ def _mean_of_least(dpsgd: DpSgd, k: int, m: int, beta: float, delta: float, side
     """The mean of the least of m bounds at ``beta``, whose counts are independent."""
     law = isolated_law(dpsgd, k, counts=200, side=side)
     leak = delta if side == "both" else delta / 2
-    bounds = epsilon_lower_bound(law.v, law.r, beta=beta, delta=leak, n=dpsgd.n, method="exact")
+    bounds = Exact().lower_bound(law.v, law.r, beta=beta, delta=leak, n=dpsgd.n)
     above = np.append(np.cumsum(law.probability[::-1])[::-1], 0.0) ** m
     return float(bounds @ (above[:-1] - above[1:]))

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oralib.bounds._arguments import flat_counts, float_if_single
-from oralib.bounds.fdp import LARGEST_R, largest_mus, reach
+from oralib.bounds.columns import flat_counts, float_if_single
+from oralib.bounds.gaussian import LARGEST_R, largest_mus, reach
 from oralib.ground import arguments
 
 #: Noise multipliers are tried on a grid, so that many counts share a few curves.
@@ -34,7 +34,7 @@ def epsilon_lower_bound_subsampled(
 ) -> Any:
     """A lower bound on ε at δ for DP-SGD with so many steps and this sample rate.
 
-    It holds as :func:`oralib.epsilon_lower_bound_fdp` does, for such a training instead of a
+    It holds as :class:`oralib.bounds.Gaussian` does, for such a training instead of a
     Gaussian mechanism. Each new count takes seconds. At δ = 0 the bound is 0 or inf; for
     0 < δ < 1e-15 it is that at about 1e-15.
 
@@ -45,7 +45,9 @@ def epsilon_lower_bound_subsampled(
     n, (beta, delta) = arguments.integers("n", n), arguments.betas_and_deltas(beta, delta)
     steps = arguments.integer("steps", steps, 1, 10**5)
     rate = arguments.real("sample_rate", sample_rate, 1e-6, 1)
-    shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)
+    shape, (v, r, n, delta, beta) = flat_counts(
+        v, r, largest_r=LARGEST_R, n=n, delta=delta, beta=beta
+    )
     bounds = np.zeros(v.size)
     for i in np.flatnonzero(largest_mus(v, r, n, beta) > 0):  # this family includes fair coins too
         sigma = _least_sigma(steps, rate, *(x[i].item() for x in (v, r, n, beta)))

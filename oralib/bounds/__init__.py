@@ -1,21 +1,36 @@
-"""From counts to ε: v right guesses out of r give a lower bound on the privacy level."""
+"""From counts to ε: v right guesses out of r give a lower bound on the privacy level.
 
-from oralib.bounds.anytime import adaptive_failure_probability, epsilon_lower_bound_anytime
-from oralib.bounds.approximate import (
-    clopper_pearson_lower,
-    epsilon_lower_bound,
-    epsilon_lower_bound_random_r,
-    p_value,
-)
-from oralib.bounds.fdp import epsilon_lower_bound_fdp, gaussian_epsilon
-from oralib.bounds.independent import epsilon_lower_bound_independent
+Each rule has its bound and its p-value in a file of its own. A rule is proved for some audits, as
+:mod:`oralib.bounds.valid` says, and all are used alike:
+
+>>> Exact().lower_bound(75, 100, n=1000, delta=1e-4) < Pure().lower_bound(75, 100)
+True
+"""
+
+from oralib.bounds.any_order import AnyOrder
+from oralib.bounds.anytime import Anytime
+from oralib.bounds.balanced import Balanced
+from oralib.bounds.certified import Certified
+from oralib.bounds.counts import Counts
+from oralib.bounds.exact import Exact
+from oralib.bounds.gaussian import Gaussian, gaussian_epsilon
+from oralib.bounds.independent import Independent
 from oralib.bounds.logistic import epsilon_estimate, p, p_inv
-from oralib.bounds.p_values import valid_p_value
+from oralib.bounds.paper import epsilon_lower_bound, p_value
+from oralib.bounds.pure import Pure, clopper_pearson_lower
+from oralib.bounds.random_r import RandomR
+from oralib.bounds.rule import Rule
 from oralib.bounds.runs import lower_bound_of_runs, p_value_of_runs
-from oralib.bounds.valid import Counts, valid_lower_bound, valid_rule
+from oralib.bounds.steinke import Steinke
+from oralib.bounds.stopping import adaptive_failure_probability
+from oralib.bounds.valid import valid_lower_bound, valid_p_value, valid_rule
 
-__all__ = ["Counts", "adaptive_failure_probability", "clopper_pearson_lower", "epsilon_estimate"]
-__all__ += ["epsilon_lower_bound", "epsilon_lower_bound_anytime", "epsilon_lower_bound_fdp"]
-__all__ += ["epsilon_lower_bound_independent", "epsilon_lower_bound_random_r", "gaussian_epsilon"]
-__all__ += ["lower_bound_of_runs", "p_value_of_runs", "valid_p_value"]
-__all__ += ["p", "p_inv", "p_value", "valid_lower_bound", "valid_rule"]
+# Counts, and the bound that is valid for them.
+__all__ = ["Counts", "valid_lower_bound", "valid_p_value", "valid_rule"]
+__all__ += ["lower_bound_of_runs", "p_value_of_runs"]
+# Rules.
+__all__ += ["AnyOrder", "Anytime", "Certified", "Exact", "Pure", "RandomR", "Rule", "Steinke"]
+__all__ += ["Balanced", "Gaussian", "Independent"]
+# The paper's functions, and what goes with them.
+__all__ += ["epsilon_estimate", "epsilon_lower_bound", "p", "p_inv", "p_value"]
+__all__ += ["adaptive_failure_probability", "clopper_pearson_lower", "gaussian_epsilon"]

@@ -7,13 +7,13 @@ what a leak can gain at each guess. The p-value for any order and the bound for 
 at will both come from this. The chapter *Making adaptive auditing valid* has the proof.
 """
 
-from math import ceil, floor, sqrt
+from math import floor, sqrt
 
 import numpy as np
 
-from oralib.bounds._arguments import Array
 from oralib.ground.binomial import odds
 from oralib.ground.jit import jit
+from oralib.ground.types import Array
 
 #: This many guesses take seconds.
 LARGEST_WALK = 200_000
@@ -58,17 +58,3 @@ def crossing_constants(line: Array, epsilon: float) -> tuple[float, float]:
         for v in range(line[t], min(line[t + 1], t + 1)):
             f[v], g[v], c[v] = 1.0, 0.0, 0.0
     return f[0], c[0]
-
-
-@jit
-def any_order_p_value(v: int, r: int, epsilon: float, n_delta: float) -> float:
-    """f + c n δ for v or more right of r guesses in any order, 1 < v < r.
-
-    A walk that is far ahead of what it needs counts as having met the line.
-    """
-    q, qc = odds(epsilon)
-    line = np.empty(r + 1, dtype=np.int64)
-    for t in range(r + 1):
-        line[t] = min(v, max(1, ceil(v - q * (r - t) + 8 * sqrt(r * q * qc) + 50)))
-    f, c = crossing_constants(line, epsilon)
-    return f + c * n_delta

@@ -6,12 +6,12 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from oralib.bounds._arguments import flat_counts, float_if_single
+from oralib.bounds.columns import flat_counts, float_if_single
 from oralib.ground import arguments
 
 
 def p(epsilon: ArrayLike) -> Any:
-    """How often ε-randomized response tells the truth: p(ε) = e^ε / (1 + e^ε).
+    """Return the probability that ε-randomized response is true: p(ε) = e^ε / (1 + e^ε).
 
     >>> round(p(1.0), 6)
     0.731059
@@ -20,7 +20,7 @@ def p(epsilon: ArrayLike) -> Any:
 
 
 def p_inv(accuracy: ArrayLike) -> Any:
-    """The inverse of :func:`p`, ln(a / (1 - a)): the ε for which p(ε) = a.
+    """Return ln(a / (1 - a)), the ε for which p(ε) = a: the inverse of :func:`p`.
 
     >>> round(p_inv(0.75), 6)
     1.098612
@@ -29,7 +29,7 @@ def p_inv(accuracy: ArrayLike) -> Any:
 
 
 def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
-    """The privacy level that the accuracy alone suggests, p_inv(v / r); not a bound.
+    """Return the privacy level that the accuracy alone suggests, p_inv(v / r); not a bound.
 
     It is inf when every guess is right, negative when most are wrong, and nan when r = 0.
 

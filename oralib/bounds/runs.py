@@ -8,14 +8,12 @@ with probability β, and the least of them is a bound.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp
 
-from oralib.bounds.p_values import valid_p_value
-from oralib.bounds.valid import Counts, Expected, valid_lower_bound, valid_rule
+from oralib.bounds.anytime import LARGEST_BETA, Anytime
+from oralib.bounds.certified import Certified
+from oralib.bounds.counts import Counts, Expected
+from oralib.bounds.valid import valid_lower_bound, valid_p_value, valid_rule
 from oralib.ground import arguments
-
-#: The anytime bounds are proved up to this β.
-LARGEST_ANYTIME_BETA = exp(-1)
 
 
 def lower_bound_of_runs(
@@ -25,7 +23,7 @@ def lower_bound_of_runs(
     delta: float = 0.0,
     expected: Expected = None,
 ) -> float:
-    """One lower bound on ε from m independent runs: the least of m bounds, each at β^(1/m).
+    """Return a lower bound on ε from m independent runs: the least of m bounds, each at β^(1/m).
 
     With probability at least 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Each run has
     canaries, coins, noise and guesses of its own, and all m are used, whatever came out.
@@ -41,7 +39,7 @@ def lower_bound_of_runs(
     runs : Counts or sequence of Counts
         One for each run, or one with arrays.
     beta, delta, expected
-        As in :func:`oralib.valid_lower_bound`. With feedback and a number of guesses that is not
+        As for :func:`oralib.valid_lower_bound`. With feedback and a number of guesses that is not
         fixed, β^(1/m) must be at most 1/e, so that at β = 0.05 there are at most two runs.
 
     Examples
@@ -66,7 +64,7 @@ def p_value_of_runs(
     delta: float = 0.0,
     expected: Expected = None,
 ) -> float:
-    """One p-value of (ε, δ)-DP from m independent runs: the m-th power of the largest of theirs.
+    """Return a p-value of (ε, δ)-DP from m independent runs: the m-th power of their largest.
 
     The parameters are those of :func:`lower_bound_of_runs` and :func:`oralib.valid_p_value`.
 
@@ -85,7 +83,7 @@ def p_value_of_runs(
 
 
 def _parts(runs: Counts | Sequence[Counts]) -> list[Counts]:
-    """The counts of each run by itself."""
+    """Return the counts of each run by itself."""
     if not isinstance(runs, Counts | list | tuple):
         raise TypeError(f"runs must be Counts or a list of Counts, got runs={runs!r}")
     parts: list[Counts] = []
@@ -102,10 +100,11 @@ def _parts(runs: Counts | Sequence[Counts]) -> list[Counts]:
 
 
 def _level(parts: list[Counts], beta: float, delta: float) -> float:
-    """β^(1/m), if the rule of each run is proved for that."""
+    """Return β^(1/m), if the rule of each run is proved for that."""
     level = float(beta ** (1 / len(parts)))
-    rules = {valid_rule(part, delta) for part in parts}
-    if len(parts) > 1 and level > LARGEST_ANYTIME_BETA and rules & {"anytime", "anytime certified"}:
+    rules = [valid_rule(part, delta) for part in parts]
+    any_may_stop = any(isinstance(rule, Anytime | Certified) for rule in rules)
+    if len(parts) > 1 and level > LARGEST_BETA and any_may_stop:
         raise ValueError(
             "beta ** (1 / m) must be at most 1/e for runs with feedback and an open number of "
             f"guesses, got m={len(parts)} runs and beta={beta:g}; fix the number of guesses"

@@ -19,11 +19,6 @@ COINS: tuple[Coins, ...] = get_args(Coins)
 Said: TypeAlias = Literal["both", "in", "out"]
 SAID: tuple[Said, ...] = get_args(Said)
 
-#: p-values for a number of guesses fixed in advance, as :func:`oralib.p_value` explains; in the
-#: order of their numbers in :mod:`oralib.bounds.approximate`.
-PValue: TypeAlias = Literal["steinke", "exact", "any order"]
-P_VALUES: tuple[PValue, ...] = get_args(PValue)
-
 #: Accountants, as :mod:`oralib.accounting` explains, the default first.
 Accountant: TypeAlias = Literal["rdp", "pld"]
 ACCOUNTANTS: tuple[Accountant, ...] = get_args(Accountant)

@@ -28,7 +28,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from oralib import Training, epsilon_lower_bound
+from oralib import Training
+from oralib.bounds import Exact
 from oralib.ground import arguments
 from oralib.training import stretches_of
 
@@ -262,7 +263,7 @@ class RightGuesses:
         probability = self.probabilities()
         total = 0.0
         for v in np.flatnonzero(probability > _NEGLIGIBLE).tolist():
-            bound = epsilon_lower_bound(v, self.k, n=n, beta=beta, delta=leak, method="exact")
+            bound = Exact().lower_bound(v, self.k, n=n, beta=beta, delta=leak)
             total += float(probability[v]) * bound
         return total
 

@@ -1,4 +1,4 @@
-"""What all bounds share: counts, checked and flat, and results of the shape of the arguments."""
+"""Counts as columns: checked, flat, and of one length; results get the shape of the arguments."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,29 +11,31 @@ from oralib.ground.types import Array
 
 
 def flat_counts(
-    v: ArrayLike, r: ArrayLike, *, most: int = arguments.LARGEST_COUNT, **others: Array
+    v: ArrayLike, r: ArrayLike, *, largest_r: int = arguments.LARGEST_COUNT, **others: Array
 ) -> tuple[tuple[int, ...], list[Array]]:
-    """The shape of all arguments together; then v, r and the others, broadcast and flat.
+    """Return the shape of all arguments together; then v, r and the others, broadcast and flat.
 
-    There are at most ``most`` guesses, v is at most r, and r at most the n among the others, which
+    Every v is at most r, every r at most ``largest_r``, and at most the n among the others, which
     have been checked already.
     """
-    counts = {"v": arguments.integers("v", v), "r": arguments.integers("r", r, 0, most)}
-    arrays = arguments.broadcast(**counts, **others)
-    arguments.at_most("v", arrays[0], "r", arrays[1])
+    right = arguments.integers("v", v)
+    guesses = arguments.integers("r", r, 0, largest_r)
+    columns = arguments.broadcast(v=right, r=guesses, **others)
+    arguments.at_most("v", columns[0], "r", columns[1])
     if "n" in others:
-        arguments.at_most("r", arrays[1], "n", arrays[2 + list(others).index("n")])
+        n = columns[2 + list(others).index("n")]
+        arguments.at_most("r", columns[1], "n", n)
     # flatten copies, so that kernels see one type of array: contiguous and writable.
-    return arrays[0].shape, [array.flatten() for array in arrays]
+    return columns[0].shape, [column.flatten() for column in columns]
 
 
 def float_if_single(array: Array) -> Any:
-    """A float for scalar arguments, an array otherwise."""
+    """Return a float for an array without dimensions, and any other array as it is."""
     return array if np.ndim(array) else float(array)
 
 
 def one_by_one(function: Callable[..., float]) -> Callable[..., Array]:
-    """The same function for flat columns, a number for each row."""
+    """Turn a function of numbers into one of flat columns, with a number for each row."""
 
     def of_columns(*columns: Array) -> Array:
         rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -43,7 +45,7 @@ def one_by_one(function: Callable[..., float]) -> Callable[..., Array]:
 
 
 def for_distinct_rows(function: Callable[..., Array], *columns: Array) -> Array:
-    """A function of flat columns, row by row, but computed only once for rows that are equal.
+    """Apply a function of flat columns, but compute rows that are equal only once.
 
     Trials repeat counts, so this is much faster.
     """

@@ -1,4 +1,6 @@
-"""Counts and a trade-off curve f (an attacker's two error rates): an ε that holds under f-DP.
+"""The f-DP bound, for mechanisms with the trade-off curve of Gaussian noise.
+
+A trade-off curve f says which two error rates an attacker can have at best.
 
 **What is tested.** A mechanism is f-DP if, whatever the other elements are, an event of probability
 x under "element i is in" has a probability of at least g(x) = f(1 - x) under "element i is out",
@@ -30,26 +32,32 @@ Dong, Roth and Su, "Gaussian Differential Privacy", JRSS B 2022.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from math import erfc, exp, inf, log, pi, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
-from oralib.bounds.approximate import EXACT, lower_bounds
+from oralib.bounds.columns import float_if_single, for_distinct_rows, one_by_one
+from oralib.bounds.counts import Counts
+from oralib.bounds.pure import pure_bounds
+from oralib.bounds.rule import Audits, Rule
 from oralib.ground import arguments
-from oralib.ground.binomial import odds
+from oralib.ground.binomial import odds, tail
 from oralib.ground.jit import formula, jit
 from oralib.ground.solve import largest_passing
 from oralib.ground.types import Array
 
-_SQRT_2, _SQRT_2_PI, _R_0 = sqrt(2), sqrt(2 * pi), sqrt(pi / 2)
-#: This many guesses take seconds, at worst.
+_SQRT_2 = sqrt(2)
+_SQRT_2_PI = sqrt(2 * pi)
+#: Mills's ratio at 0.
+_R_0 = sqrt(pi / 2)
+#: The largest number of guesses, which takes seconds at worst.
 LARGEST_R = 10**8
-#: In plain Python this many guesses take a second, at worst.
+#: The largest number of guesses for plain Python, which takes a second at worst.
 _LARGEST_PLAIN_R = 10**6
 #: The recursion ends once it has passed this multiple of its goal.
 _SURPLUS = 8.0
@@ -57,63 +65,45 @@ _SURPLUS = 8.0
 _LEAST_PROBABILITY = 1e-290
 #: No curve with a larger μ is ever rejected.
 _LARGEST_MU = 80.0
-#: The precision of μ, and by how much it is lowered, relatively: far more than rounding errors.
-MU_PRECISION, MU_MARGIN = 1e-11, 1e-9
+#: The precision of μ.
+MU_PRECISION = 1e-11
+#: The share by which a bound on μ is lowered: far more than rounding errors.
+MU_MARGIN = 1e-9
+#: The precision of the logarithm of a p-value.
+_LOG_PRECISION = 1e-12
 #: A curve is rejected if the recursion ends further above its goal than this.
 _LEAST_REACH = 1e-14
 _NO_LINES = np.empty((0, 2))
 
 
 def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> Any:
-    """The least ε for which a Gaussian mechanism with noise 1 / μ, which is μ-GDP, is (ε, δ)-DP.
+    """Return the least ε for which a Gaussian mechanism with noise 1 / μ is (ε, δ)-DP.
 
-    It solves δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), lowered by a factor of 1 - 10^-11 so that it is
-    never too large. It is inf at δ = 0, unless μ is 0. Here μ is at most 10^6.
+    That mechanism is μ-GDP. The ε solves δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), and is lowered by
+    a factor of 1 - 10^-11 so that it is never too large. It is inf at δ = 0, unless μ is 0. Here μ is at most 10^6.
 
     >>> round(gaussian_epsilon(1.0, 1e-5), 6)
     4.377178
     """
-    mu, delta = arguments.reals("mu", mu, 0, 1e6), arguments.reals("delta", delta, 0, 1)
-    return float_if_single(epsilon_of_mu(*arguments.broadcast(mu=mu, delta=delta)))
-
-
-def epsilon_lower_bound_fdp(
-    v: ArrayLike, r: ArrayLike, *, n: ArrayLike, delta: ArrayLike, beta: ArrayLike = 0.05
-) -> Any:
-    """A lower bound on ε at δ for a mechanism with the trade-off curve of Gaussian noise.
-
-    With probability at least 1 - β it does not exceed the ε at δ of a Gaussian mechanism, if the
-    number of guesses was fixed in advance and the guesser had no feedback. For another mechanism
-    the bound only says that no Gaussian curve up to this ε fits; it is *not* guaranteed to bound
-    the mechanism's ε. At δ = 0 it is 0 or inf.
-
-    Parameters
-    ----------
-    v, r, n, delta, beta
-        As in :func:`oralib.epsilon_lower_bound`; r is at most 10^8.
-
-    Examples
-    --------
-    >>> round(epsilon_lower_bound_fdp(75, 100, n=1000, delta=1e-5), 5)
-    1.00592
-    """
-    n, (beta, delta) = arguments.integers("n", n), arguments.betas_and_deltas(beta, delta)
-    shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)
-    return float_if_single(epsilon_of_mu(largest_mus(v, r, n, beta), delta).reshape(shape))
+    curves = arguments.reals("mu", mu, 0, 1e6)
+    deltas = arguments.reals("delta", delta, 0, 1)
+    return float_if_single(epsilon_of_mu(*arguments.broadcast(mu=curves, delta=deltas)))
 
 
 @jit
 def reach(v: int, r: int, n: int, beta: float, mu: float, lines: Array) -> float:
-    """log((a + b) / (r / n)) at the end of the recursion; the curve is rejected if it is positive.
+    """Return log((a + b) / (r / n)) at the end of the recursion; a positive one rejects the curve.
 
     The curve is Gaussian if there are no ``lines``, and otherwise the maximum of the lines: rows of
     (slope, value at 0), by increasing slope. Stopping early is safe, since a + b only grows.
     """
     goal = r / n
-    a, b = beta * v / n, beta * (r - v) / n
+    a = beta * v / n
+    b = beta * (r - v) / n
     if a < _LEAST_PROBABILITY:
         return -inf
-    before, line = inf, 0
+    before = inf
+    line = 0
     for i in range(v - 1, -1, -1):
         if lines.shape[0] == 0:
             # A little to the left, so that rounding cannot make g too high.
@@ -142,7 +132,7 @@ def reach(v: int, r: int, n: int, beta: float, mu: float, lines: Array) -> float
 
 @formula
 def upper_quantile(x: float) -> float:
-    """z with P[N > z] = x to full precision."""
+    """Return z with P[N > z] = x, to full precision."""
     small = max(x if x < 0.5 else 1 - x, _LEAST_PROBABILITY)
     # Three digits (Hastings, 1955), then two steps of Halley's method.
     t = sqrt(-2 * log(small))
@@ -156,54 +146,97 @@ def upper_quantile(x: float) -> float:
 
 
 def largest_mus(v: Array, r: Array, n: Array, beta: Array) -> NDArray[np.float64]:
-    """The largest μ that is rejected, or 0, for flat and checked counts."""
+    """Return the largest μ that is rejected, or 0, for flat and checked counts."""
     # Fair coins have μ = 0, so their binomial law must be rejected first.
-    pure_bounds = lower_bounds(v, r, beta, np.zeros(v.size), EXACT)
-    # That of a single count is computed in plain Python, which needs no compiler.
-    recursion = reach.plain if v.size == 1 and r[0] <= _LARGEST_PLAIN_R else reach
-    largest_mu = one_by_one(partial(_largest_mu, recursion))
-    return for_distinct_rows(largest_mu, v, r, n, beta, pure_bounds)
+    above_fair = pure_bounds(v, r, beta, np.zeros(v.size))
+    largest_mu = one_by_one(partial(_largest_mu, _recursion(r)))
+    return for_distinct_rows(largest_mu, v, r, n, beta, above_fair)
+
+
+def _recursion(r: Array) -> Callable[..., float]:
+    """Return the function ``reach``, which for a single count needs no compiler."""
+    return reach.plain if r.size == 1 and r[0] <= _LARGEST_PLAIN_R else reach
 
 
 def _largest_mu(
     recursion: Callable[..., float], v: int, r: int, n: int, beta: float, pure_bound: float
 ) -> float:
+    """Return the largest μ that is rejected, or 0 if fair coins are not."""
     if pure_bound == 0:
         return 0.0
     # Start with the curve through the accuracy that ε-DP must have.
     q, qc = odds(pure_bound)
-    most, guess = _LARGEST_MU, upper_quantile(qc * r / n) - upper_quantile(q * r / n)
+    guess = upper_quantile(qc * r / n) - upper_quantile(q * r / n)
+    largest = _LARGEST_MU
     if beta * (r - v) / n > _LEAST_PROBABILITY:
         # At this μ, which large r come very close to, the recursion stops at its start.
-        most = upper_quantile(beta * (r - v) / n) - upper_quantile(beta * v / n)
-        most, guess = most * (1 - MU_MARGIN), min(guess, 0.9 * most)
+        at_start = upper_quantile(beta * (r - v) / n) - upper_quantile(beta * v / n)
+        largest = at_start * (1 - MU_MARGIN)
+        guess = min(guess, 0.9 * at_start)
 
     def excess(mu: float) -> float:
         return _LEAST_REACH - float(recursion(v, r, n, beta, mu, _NO_LINES))
 
-    mu = largest_passing(excess, 0.0, most, guess=guess, precision=MU_PRECISION)
+    mu = largest_passing(excess, 0.0, largest, guess=guess, precision=MU_PRECISION)
     return mu * (1 - MU_MARGIN)
 
 
+def _p_value(recursion: Callable[..., float], v: int, r: int, n: int, mu: float) -> float:
+    """Return the least β at which the curve of μ, and with it fair coins, are rejected."""
+    if v == 0 or mu > _LARGEST_MU:
+        return 1.0
+    of_fair_coins = tail(v, r, 0.5, 0.5)
+    if of_fair_coins == 0:
+        return 0.0
+
+    def excess(log_beta: float) -> float:
+        return float(recursion(v, r, n, exp(log_beta), mu, _NO_LINES)) - _LEAST_REACH
+
+    low = log(of_fair_coins)
+    log_beta = largest_passing(excess, low, 0.0, guess=0.5 * low, precision=_LOG_PRECISION)
+    return min(1.0, exp(log_beta + _LOG_PRECISION))
+
+
 def epsilon_of_mu(mu: NDArray[np.float64], delta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Like :func:`gaussian_epsilon`, for checked arrays of one shape."""
+    """Return the ε of :func:`gaussian_epsilon`, for checked arrays of one shape."""
     from scipy.optimize import elementwise  # here, because few need it and it is slow to import
 
     epsilon = np.where((delta == 0) & (mu > 0), inf, 0.0)
     # erf(x) is P[|N| < x sqrt(2)]: the δ of ε = 0.
-    some = (delta > 0) & (delta < scipy.special.erf(mu / (2 * _SQRT_2)))
-    if some.any():
-        m, log_delta = mu[some], np.log(delta[some])
-        least = -m / 2 - 1  # here ε < 0
-        most = np.maximum(least, np.sqrt(-2 * log_delta)) + 1  # here even P[N > t] is below δ
-        t = elementwise.find_root(_excess_log_delta, (least, most), args=(m, log_delta)).x
+    positive = (delta > 0) & (delta < scipy.special.erf(mu / (2 * _SQRT_2)))
+    if positive.any():
+        m = mu[positive]
+        log_delta = np.log(delta[positive])
+        low = -m / 2 - 1  # here ε < 0
+        high = np.maximum(low, np.sqrt(-2 * log_delta)) + 1  # here even P[N > t] is below δ
+        t = elementwise.find_root(_excess_log_delta, (low, high), args=(m, log_delta)).x
         # Far more than the rounding errors of t are taken off.
-        epsilon[some] = np.maximum((t - 1e-13 + m / 2) * m * (1 - 1e-11), 0.0)
+        epsilon[positive] = np.maximum((t - 1e-13 + m / 2) * m * (1 - 1e-11), 0.0)
     return epsilon
 
 
+@one_by_one
+def mu_of_epsilon(epsilon: float, delta: float) -> float:
+    """Return the largest μ for which μ-GDP is (ε, δ)-DP, rounded up; inf if all are."""
+    if epsilon == inf or delta >= 1:
+        return inf
+    if delta == 0:
+        return 0.0
+    log_delta = log(delta)
+
+    def excess(mu: float) -> float:
+        if mu == 0:
+            return -inf
+        t = epsilon / mu - mu / 2
+        return float(_excess_log_delta(np.float64(t), np.float64(mu), np.float64(log_delta)))
+
+    guess = epsilon / (sqrt(-2 * log_delta) + 1)
+    mu = largest_passing(excess, 0.0, _LARGEST_MU + 1, guess=guess, precision=MU_PRECISION)
+    return (mu + MU_PRECISION) * (1 + MU_MARGIN)
+
+
 def _excess_log_delta(t: Array, mu: Array, log_delta: Array) -> Array:
-    """log of the δ of μ-GDP at ε = μ t + μ² / 2, minus ``log_delta``.
+    """Return log of the δ of μ-GDP at ε = μ t + μ² / 2, minus ``log_delta``.
 
     It is δ = P[N > t] (1 - R(t + μ) / R(t)), with Mills's ratio R(t) = P[N > t] / φ(t), so that
     neither large ε nor tiny δ lose digits.
@@ -214,6 +247,40 @@ def _excess_log_delta(t: Array, mu: Array, log_delta: Array) -> Array:
 
     # For t << 0 Mills's ratio is too large for a double, and the quotient next to 0. For a small μ
     # the quotient is nearly 1, and its logarithm is the slope of log R, which is t - 1 / R(t).
-    middle, quotient = t + mu / 2, np.maximum(mills(t + mu) / mills(t), _LEAST_PROBABILITY)
+    middle = t + mu / 2
+    quotient = np.maximum(mills(t + mu) / mills(t), _LEAST_PROBABILITY)
     log_quotient = np.where(mu < 1e-5, mu * (middle - 1 / _R_0 / mills(middle)), np.log(quotient))
     return scipy.special.log_ndtr(-t) + np.log(-np.expm1(log_quotient)) - log_delta
+
+
+@dataclass(frozen=True)
+class Gaussian(Rule):
+    """The f-DP bound, for mechanisms with the trade-off curve of Gaussian noise.
+
+    It is proved for these, if the number of guesses was fixed in advance and the guesser had no
+    feedback: turning over one coin at random changes accuracies as far as the curve allows. For
+    another mechanism it only says that no Gaussian curve up to this ε fits; it is *not* guaranteed
+    to bound the mechanism's ε. At δ = 0 it is 0 or inf. There are at most 10^8 guesses.
+
+    >>> round(Gaussian().lower_bound(75, 100, n=1000, delta=1e-5), 5)
+    1.00592
+    >>> round(Gaussian().p_value(75, 100, epsilon=0.9, n=1000, delta=1e-5), 5)
+    0.0291
+    """
+
+    name: ClassVar[str] = "f-DP bound"
+    needs_n: ClassVar[bool] = True
+
+    def proved_for(self, counts: Counts, delta: float) -> bool:
+        return counts.r_fixed and counts.feedback == "none" and counts.coins == "independent"
+
+    def bounds(self, audits: Audits) -> Array:
+        return epsilon_of_mu(largest_mus(audits.v, audits.r, audits.n, audits.beta), audits.d_in)
+
+    def p_values(self, audits: Audits, epsilon: Array) -> Array:
+        mu = for_distinct_rows(mu_of_epsilon, epsilon, audits.d_in)
+        p_values = one_by_one(partial(_p_value, _recursion(audits.r)))
+        return for_distinct_rows(p_values, audits.v, audits.r, audits.n, mu)
+
+    def check(self, audits: Audits) -> None:
+        arguments.integers("r", audits.r, 0, LARGEST_R)

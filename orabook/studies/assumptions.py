@@ -9,9 +9,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from oralib.bounds.fdp import epsilon_lower_bound_fdp, epsilon_of_mu
-from oralib.bounds.independent import epsilon_lower_bound_independent
-from oralib.bounds.valid import Counts, valid_lower_bound
+from oralib.bounds import Counts, Gaussian, Independent, Rule, valid_lower_bound
+from oralib.bounds.gaussian import epsilon_of_mu
 from oralib.ground import arguments
 
 #: What each bound is for, from the weakest assumption to the strongest.
@@ -24,6 +23,10 @@ ASSUMPTIONS: dict[Assumption, str] = {
 }
 
 
+#: The rules of the bounds that look at counts alone, and assume more than (ε, δ)-DP.
+_RULES: dict[Assumption, Rule] = {"gaussian": Gaussian(), "independent": Independent()}
+
+
 def bound_assuming(
     assumption: Assumption,
     counts: Counts,
@@ -33,15 +36,15 @@ def bound_assuming(
     scores: ArrayLike | None = None,
     included: ArrayLike | None = None,
 ) -> tuple[float, str]:
-    """The bound of one audit under an assumption, and in words the mechanisms it is valid for.
+    """Return the bound of one audit under an assumption, and the mechanisms that it is valid for.
 
     Parameters
     ----------
     assumption : str
         ``"dp"``, :func:`oralib.valid_lower_bound`; ``"gaussian"``,
-        :func:`oralib.epsilon_lower_bound_fdp`; ``"independent"``,
-        :func:`oralib.epsilon_lower_bound_independent`; or ``"normal"``: the ε of the lower
-        confidence limit of μ, which is how many standard deviations higher included canaries score.
+        :class:`oralib.bounds.Gaussian`; ``"independent"``, :class:`oralib.bounds.Independent`; or
+        ``"normal"``: the ε of the lower confidence limit of μ, the number of standard deviations
+        by which included canaries score higher.
     counts : Counts
         Those of one audit; except for ``"dp"``, r must have been fixed in advance, without
         feedback.
@@ -54,8 +57,8 @@ def bound_assuming(
     --------
     >>> counts = Counts(74, 100, n=1000, r_fixed=True)
     >>> for assumption in ("dp", "gaussian", "independent"):
-    ...     bound, words = bound_assuming(assumption, counts, delta=1e-5)
-    ...     print(f"{bound:.2f} for {words}")
+    ...     bound, mechanisms = bound_assuming(assumption, counts, delta=1e-5)
+    ...     print(f"{bound:.2f} for {mechanisms}")
     0.65 for any (ε, δ)-DP mechanism
     0.93 for mechanisms with the trade-off curve of Gaussian noise
     1.19 for Gaussian noise on each element by itself, independently
@@ -74,35 +77,34 @@ def bound_assuming(
             "advance, no feedback and independent coins, "
             f"got r_fixed={counts.r_fixed}, feedback={counts.feedback!r}, coins={counts.coins!r}"
         )
-    bounds = {"gaussian": epsilon_lower_bound_fdp, "independent": epsilon_lower_bound_independent}
-    if assumption in bounds:
-        v, r = int(np.squeeze(counts.v)), int(np.squeeze(counts.r))
-        bound = bounds[assumption](v, r, n=counts.n, delta=delta, beta=beta)
-    else:
-        if scores is None or included is None:
-            raise ValueError("scores and included must be given for the assumption 'normal'")
-        values = arguments.reals("scores", scores, -np.inf, np.inf, interval="()")
-        coins = arguments.coins("included", included, values.size)
-        groups = values[coins], values[~coins]
-        mean_in, mean_out = (group.mean() if group.size else 0.0 for group in groups)
-        squares = sum(((group - group.mean()) ** 2).sum() for group in groups if group.size)
-        gap, sizes = mean_in - mean_out, [group.size for group in groups]
-        bound = normal_bounds(gap, squares, *sizes, delta=delta, beta=beta)
+    if assumption in _RULES:
+        bound = np.squeeze(_RULES[assumption].lower_bound(counts, delta=delta, beta=beta))
+        return float(bound), ASSUMPTIONS[assumption]
+    if scores is None or included is None:
+        raise ValueError("scores and included must be given for the assumption 'normal'")
+    values = arguments.reals("scores", scores, -np.inf, np.inf, interval="()")
+    coins = arguments.coins("included", included, values.size)
+    groups = (values[coins], values[~coins])
+    mean_in, mean_out = (group.mean() if group.size else 0.0 for group in groups)
+    squares = sum(((group - group.mean()) ** 2).sum() for group in groups if group.size)
+    sizes = [group.size for group in groups]
+    bound = normal_bounds(mean_in - mean_out, squares, *sizes, delta=delta, beta=beta)
     return float(bound), ASSUMPTIONS[assumption]
 
 
 def normal_bounds(
     gap: Any, squares: Any, n_in: Any, n_out: Any, *, delta: float, beta: float
 ) -> NDArray[np.float64]:
-    """Bounds from the gap of two group means, the sum of squares within groups, and their sizes.
+    """Return bounds from the gap of two means, the sum of squares within groups, and group sizes.
 
     The noncentrality of Student's t is then μ / sqrt(1 / n_in + 1 / n_out).
     """
     gap, squares, n_in, n_out = np.broadcast_arrays(gap, squares, n_in, n_out)
-    mu, some = np.zeros(gap.shape), (n_in > 0) & (n_out > 0) & (n_in + n_out > 2) & (squares > 0)
-    degrees = (n_in + n_out - 2)[some]
-    width = np.sqrt(1 / n_in[some] + 1 / n_out[some])
-    t = gap[some] / (np.sqrt(squares[some] / degrees) * width)
+    mu = np.zeros(gap.shape)
+    known = (n_in > 0) & (n_out > 0) & (n_in + n_out > 2) & (squares > 0)
+    degrees = (n_in + n_out - 2)[known]
+    width = np.sqrt(1 / n_in[known] + 1 / n_out[known])
+    t = gap[known] / (np.sqrt(squares[known] / degrees) * width)
     limit = scipy.special.nctdtrinc(degrees, 1 - beta, t) * (1 - 1e-6)  # it has seven digits
-    mu[some] = np.where(t > 0, np.maximum(limit, 0) * width, 0)
+    mu[known] = np.where(t > 0, np.maximum(limit, 0) * width, 0)
     return epsilon_of_mu(mu, np.full(mu.shape, delta))

@@ -1,0 +1,109 @@
+"""The bound ε'(v, r) for ε-DP, by which every rule begins.
+
+If a mechanism is ε-DP, the number of right guesses is at most a binomial one, W ~ Bin(r, p(ε)). So
+the p-value of v right guesses is P[W >= v].
+
+See the paper's Section 2, and Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training
+Run", NeurIPS 2023.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from oralib.bounds.columns import flat_counts, float_if_single
+from oralib.bounds.counts import Counts
+from oralib.bounds.rule import Audits, Rule, pure_is_proved
+from oralib.bounds.search import by_search
+from oralib.ground import arguments
+from oralib.ground.binomial import odds, tail, tail_and_pmf
+from oralib.ground.jit import formula, jit
+from oralib.ground.types import Array
+
+#: No success probability that a double can hold has log-odds below this.
+_LEAST_LOG_ODDS = -745.0
+#: A tail that differs from β by no more than this, relatively, counts as equal to it.
+TIE = 1e-12
+
+
+@formula
+def pure_p_value(
+    v: int, r: int, epsilon: float, leak: float, least_b: float
+) -> tuple[float, float]:
+    """Return P[W >= v] and its derivative in ε; the leak is taken to be 0."""
+    if v == 0:
+        return 1.0, 0.0
+    q, qc = odds(epsilon)
+    f, w, _ = tail_and_pmf(v, r, q, qc)
+    return f, v * w * qc  # d/dε P[Bin(r, q) >= v] = v P[Bin(r, q) = v] (1 - q)
+
+
+pure_bounds, _p_values = by_search(pure_p_value)
+
+
+@dataclass(frozen=True)
+class Pure(Rule):
+    """The paper's bound ε'(v, r) for ε-DP, that is, δ = 0.
+
+    It is proved for at most one-way feedback, and for any feedback but that of all other coins if
+    the number of guesses was fixed in advance: each guess is then right with probability at most
+    p(ε), whatever came before it.
+
+    >>> round(Pure().lower_bound(75, 100), 6)
+    0.702214
+    >>> round(Pure().p_value(75, 100, epsilon=0.5), 6)
+    0.004805
+    """
+
+    name: ClassVar[str] = "bound ε′(v, r)"
+
+    def proved_for(self, counts: Counts, delta: float) -> bool:
+        return delta == 0 and pure_is_proved(counts)
+
+    def bounds(self, audits: Audits) -> Array:
+        return pure_bounds(audits.v, audits.r, audits.beta, audits.leak)
+
+    def p_values(self, audits: Audits, epsilon: Array) -> Array:
+        return _p_values(audits.v, audits.r, epsilon, audits.leak)
+
+    def check(self, audits: Audits) -> None:
+        refuse_positive_delta(self, audits)
+
+
+def refuse_positive_delta(rule: Rule, audits: Audits) -> None:
+    """Raise an error unless δ = 0 in every row."""
+    delta = audits.d_in.max(initial=0)
+    if delta > 0:
+        raise ValueError(f"delta must be 0 for the {rule.name}, got delta={delta:g}")
+
+
+def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) -> Any:
+    """Return the largest success probability q with P[Bin(r, q) >= v] <= β; 0 if there is none.
+
+    The bound on ε for δ = 0 is its logit, where that is positive (Definition A.5).
+
+    >>> round(clopper_pearson_lower(75, 100), 6)
+    0.668678
+    """
+    betas, _ = arguments.betas_and_deltas(beta)
+    shape, (right, guesses, level) = flat_counts(v, r, beta=betas)
+    log_odds = pure_bounds(right, guesses, level, np.zeros(right.size), least=_LEAST_LOG_ODDS)
+    accuracy = np.where(right > 0, scipy.special.expit(log_odds), 0.0)
+    return float_if_single(accuracy.reshape(shape))
+
+
+@jit
+def pure_line(n: int, epsilon: float, beta: float) -> Array:
+    """Return for r = 0, ..., n the least v whose bound exceeds ε, or r + 1 if there is none.
+
+    One more guess moves the line up by 0 or 1.
+    """
+    q, qc = odds(epsilon)
+    line = np.ones(n + 1, dtype=np.int64)
+    for r in range(1, n + 1):
+        v = line[r - 1]
+        line[r] = v if tail(v, r, q, qc) < beta * (1 - TIE) else v + 1
+    return line
