@@ -69,7 +69,7 @@ def rules_on(scores: NDArray[np.float64], included: NDArray[np.bool_]) -> dict[s
         "epsilon_one_run, many splits": theirs.epsilon_one_run(
             BETA, DELTA, threshold_strategy=splits
         ),
-        "oralib, the highest scores, f-DP": oralib.epsilon_lower_bound_fdp(
+        "oralib, the highest scores, f-DP": oralib.bounds.Gaussian().lower_bound(
             right_at_top, GUESSES, n=n, **how
         ),
         "epsilon_one_run_fdp, the highest scores": theirs.epsilon_one_run_fdp(
