@@ -17,7 +17,8 @@ judged where the paper makes it; what happens elsewhere is a separate row of our
 from difflib import get_close_matches
 from importlib import import_module
 
-from ledger.entries import (
+from ledger.machine import entries
+from ledger.machine.entries import (
     CORRECTED,
     DEFINITION,
     FAILS,
@@ -27,46 +28,28 @@ from ledger.entries import (
     STATEMENT,
     Claim,
     Verdict,
-    claims,
 )
-from ledger.findings import Finding
-from ledger.page import Page, score
+from ledger.machine.findings import Finding
+from ledger.machine.page import Page
+from ledger.machine.text import score
 
 __all__ = ["CORRECTED", "DEFINITION", "FAILS", "HOLDS", "IMPLEMENTED", "OURS", "STATEMENT"]
-__all__ += ["Claim", "Finding", "Page", "Verdict", "claims", "find", "parts", "score"]
+__all__ += ["Claim", "Finding", "Page", "Verdict", "claims", "find", "score"]
 
-#: The modules of each idea, in the order in which the tiles of the book show them.
-_PARTS = {
-    "counts, bounds": ["counts_and_bounds"],
-    "notions": ["privacy_notions"],
-    "games": ["mechanisms_and_games"],
-    "validity": ["validity", "asymptotics"],
-    "gaps": ["gaps"],
-    "efficacy": ["efficacy"],
-    "tightness": ["tightness"],
-    "counting": ["counting"],
-    "adaptive": ["adaptive"],
-    "experiments": ["simulations"],
-    "this book": ["feedback", "exact_bound", "limits", "assumptions"],
-}
-_HOMES = {f"ledger.{module}": part for part, modules in _PARTS.items() for module in modules}
-for _module in _HOMES:  # each adds its claims to the ledger
-    import_module(_module)
+import_module("ledger.claims")  # enters all claims in the ledger
 
 
-def parts() -> dict[str, list[int]]:
-    """The numbers of the claims by topic, including our own claims.
+# Readers call `ledger.claims()`, so from here on the function has the name of the folder. Its files
+# are imported as before: `from ledger.claims import gaps`.
+def claims() -> list[Claim]:
+    """All claims, in the order of their numbers.
 
     Examples
     --------
-    >>> parts()["notions"]
-    [1, 8, 9, 19, 20, 75]
+    >>> [claim.number for claim in claims()][:3]
+    [1, 2, 3]
     """
-    found: dict[str, list[int]] = {part: [] for part in _PARTS}
-    for claim in claims():
-        part = "this book" if claim.sort == OURS else _HOMES[claim.check.__module__]
-        found[part].append(claim.number)
-    return found
+    return entries.claims()
 
 
 def find(name: str | int) -> Claim:
@@ -79,11 +62,13 @@ def find(name: str | int) -> Claim:
     >>> find(1).label == find("1").label
     True
     """
-    for claim in claims():
+    everything = claims()
+    for claim in everything:
         if str(name) in (claim.label, str(claim.number)):
             return claim
-    labels = [claim.label for claim in claims()]
-    close = get_close_matches(str(name), labels, n=3, cutoff=0.4)
+    close = get_close_matches(str(name), [claim.label for claim in everything], n=3, cutoff=0.4)
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
-    allowed = f"the label of a claim, or a number from 1 to {claims()[-1].number}"
-    raise ValueError(f"name must be {allowed}, got {name!r}{hint}")
+    raise ValueError(
+        f"name must be the label of a claim, or a number from 1 to {everything[-1].number}, "
+        f"got {name!r}{hint}"
+    )

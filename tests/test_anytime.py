@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_channel import random_channel
 
-from ledger.worst_cases import best_mean
+from ledger.cases.worst_cases import best_mean
 from oralib import (
     LocalRandomizedResponse,
     adaptive_failure_probability,

@@ -11,7 +11,7 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Text
 
 import oralib
-from ledger import worst_cases
+from ledger.cases import worst_cases
 from orabook import drawings, which_bound
 from orabook.drawings.audits import _gain_from_a_leak, _worst_law
 

@@ -12,7 +12,7 @@ from oracles import exact_p_value
 from scipy import optimize, sparse, special, stats
 from test_channel import random_channel
 
-from ledger.worst_cases import ExtremalResponse, best_mean, worst_case_rejection
+from ledger.cases.worst_cases import ExtremalResponse, best_mean, worst_case_rejection
 from oralib import (
     Channel,
     Counts,

@@ -14,8 +14,8 @@ from scipy import stats
 from test_channel import random_channel
 from zoo import LN3, SMALL, ZOO
 
-from ledger.games import classic_law, full_knowledge, full_knowledge_law
-from ledger.worst_cases import best_mean
+from ledger.cases.games import classic_law, full_knowledge, full_knowledge_law
+from ledger.cases.worst_cases import best_mean
 from oralib import (
     Channel,
     Count,

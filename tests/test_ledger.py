@@ -17,12 +17,14 @@ import pytest
 from scipy import stats
 
 import ledger
-from ledger import CORRECTED, FAILS, HOLDS, IMPLEMENTED, Finding, entries
+from ledger import CORRECTED, FAILS, HOLDS, IMPLEMENTED, Finding
 from ledger.__main__ import main
-from ledger.comparisons import at_most, equal, first_least, near, same_answers, tends
-from ledger.findings import all_of, each
-from ledger.gaps import _success_laws
-from ledger.mutants import replaced, varied
+from ledger.claims.gaps import _success_laws
+from ledger.machine import entries
+from ledger.machine.comparisons import at_most, equal, first_least, near, same_answers, tends
+from ledger.machine.findings import all_of, each
+from ledger.machine.mutants import replaced, varied
+from ledger.machine.tiles import place_of
 from orabook.studies import stop_or_oppose_law
 from oralib import adaptive_failure_probability, epsilon_lower_bound, p
 
@@ -34,7 +36,6 @@ def test_every_item_is_there_once():
     numbers = [claim.number for claim in LEDGER]
     rows = enumerate(entries._ROWS, 1)
     assert numbers == [number for number, label in rows if not label.startswith("gone:")]
-    assert numbers == sorted(number for part in ledger.parts().values() for number in part)
     assert {claim.kind for claim in LEDGER} == set(get_args(entries.Kind))
     assert all(claim.label.startswith("ours:") == (claim.sort == ledger.OURS) for claim in LEDGER)
     places = " ".join(claim.place for claim in LEDGER if claim.sort != ledger.OURS)
@@ -100,13 +101,14 @@ def test_claims_are_explained_in_the_book():
         assert claim.statement.endswith((".", ")"))
         assert bool(claim.correction) == (claim.corrected is not None)
         assert "<=" not in claim.statement + claim.correction, "≤ reads better"
-        page, _, anchor = claim.explained.partition("#")
-        if page not in anchors:
-            cells = nbformat.read(ROOT / "book" / f"{page}.ipynb", 4).cells
-            text = "\n".join(cell.source for cell in cells)
-            pairs = re.findall(r"^:label: (.+)|^\((.+)\)=", text, re.MULTILINE)
-            anchors[page] = {name for pair in pairs for name in pair}
-        assert anchor in anchors[page], claim.label
+        for target in (claim.explained, place_of(claim).target):
+            page, _, anchor = target.partition("#")
+            if page not in anchors:
+                cells = nbformat.read(ROOT / "book" / f"{page}.ipynb", 4).cells
+                text = "\n".join(cell.source for cell in cells)
+                pairs = re.findall(r"^:label: (.+)|^\((.+)\)=", text, re.MULTILINE)
+                anchors[page] = {name for pair in pairs for name in pair}
+            assert anchor in anchors[page], claim.label
 
 
 # --------------------------------------------------- examples that the texts of the ledger name
@@ -305,8 +307,47 @@ def test_page_is_a_table_with_links_and_filters():
     assert "<p>Accepted variants: c 3% down (weaker).</p>" in html
     assert re.sub(r"<details>.*?</details>", "", html).count("3%") == 0
     assert "<" not in re.sub(r"<[^<>]+>", "", html)
-    tiles = page.tiles({"some": [3, 1], "others": [2, 4, 5]})._repr_html_()
-    assert re.findall(r'href="#claim-(\d)"', tiles) == list("31245")
     frame = page.frame
     assert frame.query("as_expected and kind == 'claim of this book'").index.tolist() == [5]
     assert frame.loc[4, "variants_rejected"] == frame.loc[4, "variants_passed"] == 1
+
+
+def test_tiles_have_numbers_of_the_paper():
+    numbers = (1, 11, 26, 45, 64, 66, 69, 72, 84)
+    verdicts = [verdict_of(ledger.find(number)) for number in numbers]
+    tiles = ledger.Page(verdicts[::-1]).tiles()
+    labels = {row: [place.label for place, _ in tiles] for row, tiles in tiles.rows.items()}
+    assert labels == {
+        "2": ["2.1", "Alg. 1"],
+        "5": ["5.1", "Fig. 1", "§5.1"],
+        "C": ["C.7"],
+        "E": ["E.5", "§E.3.2"],
+        "ours": ["Worst case of full feedback"],
+    }
+    html = tiles._repr_html_()
+    rows = ["Section 2", "Section 5", "Appendix C", "Appendix E", "This book&#x27;s own"]
+    assert re.findall("<dt>(.*)</dt>", html) == rows
+
+
+def test_tiles_lead_to_statements_and_name_them():
+    tiles = ledger.Page([verdict_of(ledger.find(64))]).tiles()
+    tile = re.search("<a .*</a>", tiles._repr_html_())[0]
+    assert 'href="E-adaptive-auditing.html#paper-proposition-e-5"' in tile
+    assert 'title="Proposition E.5, fails as stated: Adaptive ORA is valid."' in tile
+    assert 'aria-label="E.5, Proposition E.5: fails as stated"' in tile
+    assert tile.endswith('<span aria-hidden="true">✗ </span>E.5</a>')
+
+
+def test_every_claim_has_a_tile():
+    tiles = ledger.Page([verdict_of(claim) for claim in LEDGER]).tiles()
+    assert "".join(tiles.rows) == "23456ABCDEours"
+    numbers = [verdict.claim.number for row in tiles.rows.values() for _, verdict in row]
+    assert sorted(numbers) == [claim.number for claim in LEDGER]
+    appendix = [place.label for place, _ in tiles.rows["A"]]
+    assert appendix[:4] == ["A.1", "A.2", "A.3", "A.5"]
+    assert appendix[-2:] == ["A.18", "Alg. 2"]
+
+
+def verdict_of(claim):
+    """The expected verdict, without a check."""
+    return ledger.Verdict(claim, claim.expected, "", "", True)

@@ -9,7 +9,7 @@ from scipy import stats
 from zoo import MEMBERS, SMALL, ZOO
 
 import oralib
-from ledger import worst_cases
+from ledger.cases import worst_cases
 from orabook.studies import SelfMutingResponse
 from oralib import (
     AllOrNothing,

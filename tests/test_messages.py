@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ledger.worst_cases import ExtremalResponse, best_mean, worst_case_rejection
+from ledger.cases.worst_cases import ExtremalResponse, best_mean, worst_case_rejection
 from orabook import experiments, studies
 from orabook.laws import Law, count_in_sets_law, local_laplace_law
 from orabook.single_step import simulate_single_step

@@ -18,7 +18,7 @@ import pytest
 from zoo import SMALL, ZOO
 
 import oralib
-from ledger.games import classic_law, full_knowledge_law
+from ledger.cases.games import classic_law, full_knowledge_law
 from orabook import tables
 from orabook.prose import expressions
 from orabook.studies import SampledChannel

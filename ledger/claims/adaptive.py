@@ -10,18 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ledger.comparisons import at_most, equal
-from ledger.counts import failure
-from ledger.entries import correction, explained, fails_unless, mutants, remark, statement
-from ledger.findings import Cases, Finding, all_of, each
-from ledger.games import full_knowledge_law
-from ledger.mutants import WEAKER, replaced, varied
-from ledger.small_channels import private_tables
-from ledger.validity import critical_failures
-from orabook.studies import SelfMutingResponse
-from oralib import Channel, ThresholdGuesser, channel
+from ledger.cases.counts import failure
+from ledger.cases.failures import critical_failures, muting_failure
+from ledger.cases.games import full_knowledge_law, threshold_law
+from ledger.cases.small_channels import private_tables
+from ledger.machine.comparisons import at_most, equal
+from ledger.machine.entries import correction, explained, fails_unless, mutants, remark, statement
+from ledger.machine.findings import Cases, Finding, all_of, each
+from ledger.machine.mutants import WEAKER, replaced, varied
+from oralib import ThresholdGuesser, channel
 from oralib.bounds import adaptive_failure_probability, epsilon_lower_bound, p
-from oralib.games import adaptive_law, one_run_law
 from oralib.ground.types import Feedback
 from oralib.mechanisms import Count, XorInPairs, XorRandomizedResponse
 
@@ -151,36 +149,6 @@ def sums_are_dominated(
                     yield f"laws {number}, P[X1 + X2 ≥ {t}]", float(a), float(b)
 
 
-@cache
-def _muting_response() -> tuple[Channel, float]:
-    """The table of a response of nine elements that can switch itself off, and its rate.
-
-    The line is where v of r right guesses refute, by the bound at β = 0.1, an ε of 0.0175: the
-    privacy level of the table to four digits.
-    """
-    n, rate = 9, 0.004995
-    v, r = np.indices((n + 1, n + 1))
-    bound = epsilon_lower_bound(np.minimum(v, r), r, beta=0.1)
-    over = np.where((bound > 0.0175) & (v <= r), v, n + 1).min(axis=0)
-    line = tuple(int(c) for c in over[1:])
-    return channel(SelfMutingResponse(rate, line), n), rate
-
-
-def _law(table: Channel, tau: float, feedback: Feedback) -> Vector:
-    """The law of (V, R) of a guesser with a threshold."""
-    if feedback == "none":
-        return one_run_law(table, ThresholdGuesser(tau))
-    return adaptive_law(table, ThresholdGuesser(tau), feedback=feedback)
-
-
-@cache
-def muting_failure(feedback: Feedback) -> tuple[float, float]:
-    """(ε of the table, how often its bound fails) with one threshold and a fixed order."""
-    table, rate = _muting_response()
-    law = _law(table, rate, feedback)
-    return table.epsilon, failure(law, table.epsilon, 0.1)
-
-
 @statement("prop:adaptive-ora-is-valid", "Proposition E.5", "counterexample")
 @explained("valid-adaptive-auditing#thm-valid-worst")
 @fails_unless(feedback="one-way")
@@ -221,7 +189,7 @@ def xor_in_pairs(
         for n in (2, 4, 6):
             table = channel(XorInPairs(), n)
             yield f"n = {n}, ORA", table.optimal_efficacy(1), one_run
-            law = _law(table, inf, feedback)
+            law = threshold_law(table, inf, feedback)
             v, r = np.indices(law.shape)
             yield f"n = {n}, guesses", float((law * r).sum()), guesses * n
             yield f"n = {n}, right", float((law * v).sum()), accuracy * guesses * n
@@ -237,7 +205,7 @@ def xor_in_pairs(
 @cache
 def _mean_guesses(n: int, feedback: Feedback) -> float:
     """E[R] on Count, guessing only what is certain."""
-    law = _law(channel(Count(), n), inf, feedback)
+    law = threshold_law(channel(Count(), n), inf, feedback)
     return float(law.sum(axis=0) @ np.arange(n + 1))
 
 

@@ -32,8 +32,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
-from ledger.findings import Check, Finding
-from ledger.mutants import Mutant, varied
+from ledger.machine.findings import Check, Finding
+from ledger.machine.mutants import Mutant, varied
 
 HOLDS = "holds"
 CORRECTED = "holds with a correction"
@@ -184,9 +184,9 @@ class Claim:
 
 #: The labels of all claims, in order. The book names rows by number: new ones go to the end, and
 #: the line of one that is gone stays, so that no other claim gets its number.
-_ROWS = Path(__file__).with_name("rows.txt").read_text(encoding="utf-8").split()
+_ROWS = (Path(__file__).parent.parent / "rows.txt").read_text(encoding="utf-8").split()
 
-#: The claims by label, filled by the modules of this package when they are imported.
+#: The claims by label, filled by the modules of :mod:`ledger.claims` when they are imported.
 _LEDGER: dict[str, Claim] = {}
 
 #: The chapters of the paper's sections and appendices.
@@ -212,7 +212,7 @@ def _enter(sort: str, label: str, place: str, kind: Kind = "exact enumeration") 
         stated = {parameter.name: parameter.default for parameter in parameters}
         words = " ".join((check.__doc__ or "").split())
         details = {"expected": IMPLEMENTED if sort == DEFINITION else HOLDS, **_details(check)}
-        details.setdefault("explained", _own_place(place))
+        details.setdefault("explained", own_place(place))
         details["mutants"] = _all_mutants(stated, details.get("mutants", ()))
         strict, number = _with_known_words(check, stated, details), _ROWS.index(label) + 1
         _LEDGER[label] = Claim(number, label, sort, place, kind, words, strict, stated, **details)
@@ -299,10 +299,10 @@ def _details(check: Check) -> dict[str, Any]:
     return details
 
 
-def _own_place(place: str) -> str:
+def own_place(place: str) -> str:
     """Chapter and anchor of the first numbered statement that is named, if there is one.
 
-    >>> _own_place("Theorems 5.1 and C.1")
+    >>> own_place("Theorems 5.1 and C.1")
     '05-efficacy#paper-theorem-5-1'
     """
     numbered = re.search(r"(\w+?)s? (\w)\.(\d+)", place)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-#: Why a check may let a mutant pass.
+#: A reason for which a check may let a mutant pass.
 WEAKER = "a weaker statement, true as well"
 
-#: By how much constants are varied.
+#: The change of a constant, in percent, if a claim asks for no other.
 PERCENT = 3
 
 
@@ -17,11 +17,11 @@ class Mutant:
 
     #: The part and its change, for people.
     name: str
-    #: Which keyword argument of the check is changed.
+    #: The keyword argument of the check that is changed.
     part: str
     #: From the part's value to the mutant's.
     change: Callable[[Any], Any]
-    #: Why the check cannot reject it; empty if it must.
+    #: The reason why the check cannot reject it; empty if it must.
     excuse: str = ""
 
 
@@ -36,7 +36,7 @@ def varied(
 
 
 def shifted(part: str, by: float, *, up: str = "", down: str = "") -> tuple[Mutant, Mutant]:
-    """Shift a number, for instance 0, up and down by this much."""
+    """Shift a number, for instance 0, up and down."""
     return (
         Mutant(f"{part} + {by:g}", part, lambda x: x + by, up),
         Mutant(f"{part} − {by:g}", part, lambda x: x - by, down),

@@ -6,8 +6,9 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from ledger.counts import accuracy_values, exceeds
-from ledger.worst_cases import best_mean
+from ledger.cases.counts import accuracy_values
+from ledger.cases.worst_cases import best_mean
+from orabook.studies.universe import SampledChannel
 from oralib import Channel, channel, p
 from oralib.mechanisms import DiscreteMechanism, sign_vectors
 from oralib.mechanisms.elements import AllOrNothing, LocalRandomizedResponse, NameAndShame
@@ -18,7 +19,7 @@ LN3 = log(3)
 
 @cache
 def all_tables() -> dict[str, Channel]:
-    """Every kind of gap, on at most four elements."""
+    """Tables with every kind of gap, on at most four elements."""
     members: dict[str, tuple[DiscreteMechanism, tuple[int, ...]]] = {
         "LRR": (LocalRandomizedResponse(LN3), (1, 2, 3)),
         "NAS": (NameAndShame(), (2, 3, 4)),
@@ -72,9 +73,9 @@ def random_table(n: int, outputs: int, seed: int, least: float = 0.3) -> Channel
 
 
 def shown_or_noisy(truth: float = 0.75) -> Channel:
-    """Four elements: either the first is shown, or randomized response of all, with equal chance.
+    """A table of four elements: either the first is shown, or randomized response of all.
 
-    A guesser that takes what it is shown takes one guess or four.
+    Both have chance 1/2. A guesser that takes what it is shown takes one guess or four.
     """
     signs = sign_vectors(4)
     first = np.stack([signs[:, 0] == sign for sign in (-1, 1)]).astype(float)
@@ -89,13 +90,12 @@ def randomized_response(n: int, truth: float) -> NDArray[np.float64]:
 
 
 def graded_response(epsilons: tuple[float, ...], weights: tuple[float, ...]) -> Channel:
-    """One element: an output is an ε, drawn with the weights, and a response at that ε."""
-    rows = [
-        weight * np.array([truth, 1 - truth])[::orientation]
-        for epsilon, weight in zip(epsilons, weights, strict=True)
-        for truth in [p(epsilon)]
-        for orientation in (1, -1)
-    ]
+    """A table of one element: an output is an ε, drawn with the weights, and a response at it."""
+    rows = []
+    for epsilon, weight in zip(epsilons, weights, strict=True):
+        likelihoods = np.array([p(epsilon), 1 - p(epsilon)])
+        rows.append(weight * likelihoods)
+        rows.append(weight * likelihoods[::-1])
     return Channel(np.array(rows))
 
 
@@ -107,7 +107,22 @@ def best_accuracy(name: str, k: int) -> float:
 
 
 @cache
-def worst_failure(name: str, beta: float, feedback: str) -> float:
-    """At worst, how often the bound for this β can exceed ε on a private table."""
-    table = private_tables()[name]
-    return best_mean(table, exceeds(table.n, table.epsilon, beta), feedback=feedback)
+def sampled_tables() -> dict[str, SampledChannel]:
+    """Random tables on universes of two and three values, with random laws of their elements."""
+    rng = np.random.default_rng(31)
+    tables = {}
+    for size, n in ((2, 2), (3, 2), (2, 3)):
+        weight = rng.uniform(0.2, 1.0, (4, *[size] * n))
+        theta = rng.dirichlet(np.full(size, 2.0), n)
+        tables[f"|X| = {size}, n = {n}"] = SampledChannel(weight / weight.sum(axis=0), theta)
+    return tables
+
+
+def uneven_response(truth: NDArray[np.float64]) -> Channel:
+    """A table of three bits that are told independently.
+
+    Row s of ``truth`` has the probabilities that the bits of dataset s are told truthfully.
+    """
+    signs = sign_vectors(3)
+    is_true = signs[:, None, :] == signs[None, :, :]
+    return Channel(np.where(is_true, truth[None], 1 - truth[None]).prod(axis=2), signs)

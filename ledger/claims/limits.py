@@ -10,12 +10,12 @@ import numpy as np
 import scipy
 from scipy import optimize, stats
 
-from ledger.comparisons import at_most, equal
-from ledger.entries import explained, mutants, ours, remark
-from ledger.exact_bound import best_mean
-from ledger.findings import Cases, Finding, all_of, each
-from ledger.mutants import WEAKER, replaced, varied
-from ledger.small_channels import random_table
+from ledger.cases.linear_programs import largest_worth
+from ledger.cases.small_channels import random_table
+from ledger.machine.comparisons import at_most, equal
+from ledger.machine.entries import explained, mutants, ours, remark
+from ledger.machine.findings import Cases, Finding, all_of, each
+from ledger.machine.mutants import WEAKER, replaced, varied
 from orabook.studies import isolated_law, largest_capped_mean, limits_of_runs, profile_of
 from orabook.studies.ceiling_of_means import largest_mean
 from oralib import Channel, Counts, DpSgd, lower_bound_of_runs, p, p_value, valid_lower_bound
@@ -139,7 +139,7 @@ def _best_on_one_side(
     if fixed == "read off the output":
         outputs += [tuple(-x for x in o) for o in outputs]
     wins = partial(_wins, v, coins == "balanced")
-    return best_mean(n, outputs, wins, [(epsilon, delta, delta)])
+    return largest_worth(n, outputs, wins, [(epsilon, delta, delta)])
 
 
 @ours("ours:one-side", "This book", "linear program")
@@ -173,7 +173,7 @@ def one_side(
 @cache
 def _best_with_profile(n: int, r: int, v: int, epsilon: float, a: float, b: float) -> float:
     """max P[V >= v] over all mechanisms with this D_in and D_out."""
-    return best_mean(n, _outputs(n, r, (-1, 1)), partial(_wins, v, False), [(epsilon, a, b)])
+    return largest_worth(n, _outputs(n, r, (-1, 1)), partial(_wins, v, False), [(epsilon, a, b)])
 
 
 @cache
@@ -288,7 +288,7 @@ def _best_mean_of(
     def value(o: Any, s: Any) -> float:
         return worth[sum(a * b > 0 for a, b in zip(o, s, strict=True))]
 
-    return best_mean(n, _outputs(n, k, (-1, 1)), value, profile)
+    return largest_worth(n, _outputs(n, k, (-1, 1)), value, profile)
 
 
 @ours("ours:ceiling-of-means", "This book", "linear program")

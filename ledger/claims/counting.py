@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from ledger.comparisons import at_most, equal, same_answers, tends
-from ledger.entries import correction, explained, mutants, ours, remark, statement
-from ledger.findings import Cases, Finding, Function, all_of, each
-from ledger.mutants import WEAKER, replaced, varied
-from ledger.small_channels import geometric_count
+from ledger.cases.small_channels import geometric_count
+from ledger.machine.comparisons import at_most, equal, same_answers, tends
+from ledger.machine.entries import correction, explained, mutants, ours, remark, statement
+from ledger.machine.findings import Cases, Finding, Function, all_of, each
+from ledger.machine.mutants import WEAKER, replaced, varied
 from orabook.studies.universe import SampledChannel
 from oralib import Channel, channel
 from oralib.mechanisms import Count, CountInSets, XorInPairs, sign_vectors

@@ -2,20 +2,27 @@
 
 from collections.abc import Iterable
 from functools import cache
-from itertools import permutations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import stats
 
-from ledger.adaptive import muting_failure
-from ledger.comparisons import at_most, equal
-from ledger.counts import exceeds
-from ledger.entries import explained, mutants, ours, remark
-from ledger.findings import Cases, Finding, Function, all_of, each
-from ledger.mutants import WEAKER, replaced, varied
-from ledger.small_channels import LN3, private_tables, random_table, worst_failure
-from ledger.worst_cases import ExtremalResponse, best_mean
+from ledger.cases.counts import exceeds
+from ledger.cases.failures import muting_failure, worst_failure
+from ledger.cases.full_feedback import (
+    largest_gain_per_leak,
+    lead,
+    line_constants,
+    mean_of_walk,
+    payoffs,
+)
+from ledger.cases.small_channels import LN3, private_tables, random_table
+from ledger.cases.worst_cases import ExtremalResponse, best_mean
+from ledger.machine.comparisons import at_most, equal
+from ledger.machine.entries import explained, mutants, ours, remark
+from ledger.machine.findings import Cases, Finding, Function, all_of, each
+from ledger.machine.mutants import WEAKER, replaced, varied
 from oralib import Channel, adaptive_failure_probability, channel, p, p_value
 from oralib.bounds import AnyOrder, Anytime, Exact
 from oralib.mechanisms import LocalRandomizedResponse, sign_vectors
@@ -159,81 +166,6 @@ def one_way_is_no_feedback(feedback: str = "one-way", factor: float = 1.0) -> Ca
 # ------------------------------------------------------------- full feedback and δ: linear programs
 
 
-Payoffs = tuple[tuple[int, ...], ...]
-
-
-@cache
-def _payoffs(n: int, pays: Payoffs, in_order: bool) -> list[Any]:
-    """What a guesser with full feedback can get on each value of the coins of n elements.
-
-    ``pays[r][v]`` is what it gets if it stops with v right of r guesses, a whole number; after the
-    last r it must stop. It may skip elements, and is told the coins of all. Guessers that differ
-    only in names and signs of elements are listed once.
-    """
-    cube, size = np.arange(2**n), 2**n
-    planes = range(max(map(max, pays)))  # bit s of plane i: at s it gets more than i
-    ones = [
-        sum(1 << s + size * i for i in planes for s in cube.tolist() if s >> j & 1)
-        for j in range(n)
-    ]
-
-    @cache
-    def got(unseen: tuple[int, ...], v: int, r: int) -> frozenset[int]:
-        found = {2 ** (size * pays[r][v]) - 1}
-        for i in unseen[:1] if in_order else unseen:
-            rest = tuple(x for x in unseen if x != i)
-            pairs = [*product(got(rest, v, r), repeat=2)]
-            if r + 1 < len(pays):
-                right, wrong = got(rest, v + 1, r + 1), got(rest, v, r + 1)
-                pairs += [*product(right, wrong), *product(wrong, right)]
-            found |= {a & ones[i] | b & ~ones[i] for a, b in pairs}
-        return frozenset(found)
-
-    bits = cube[:, None] >> np.arange(n) & 1
-    powers = 1 << np.arange(n)
-    turns = np.array([(bits[:, o] ^ s) @ powers for o in permutations(range(n)) for s in bits])
-    remaining, payoffs = set(got(tuple(range(n)), 0, 0)), []
-    while remaining:
-        one = min(remaining)
-        payoffs.append(sum(one >> cube + size * i & 1 for i in planes))
-        turned = payoffs[-1][turns]
-        remaining -= {*sum((turned > i) @ (1 << cube + size * i) for i in planes).tolist()}
-    return payoffs
-
-
-@cache
-def _most_per_leak(wins: tuple[float, ...], luck: float, growth: float) -> float:
-    """The largest (L·wins − luck |L|) / J(L), J(L) = Σ (L(s) − growth L(s^i))_+, over L ≥ 0."""
-    size, n = len(wins), len(wins).bit_length() - 1
-    losses = [np.eye(size) - growth * np.eye(size)[np.arange(size) ^ 1 << i] for i in range(n)]
-    zeros, all_leaks = np.zeros(size * n), np.append(np.zeros(size), np.ones(size * n))
-    matrix = np.vstack([np.hstack([np.vstack(losses), -np.eye(size * n)]), all_leaks])
-    program = optimize.linprog(
-        np.append(luck - np.array(wins), zeros), matrix, np.append(zeros, 1.0)
-    )
-    return -program.fun if program.status == 0 else np.inf
-
-
-def _of_walk(pays: Payoffs, q: float) -> float:
-    """The mean of the largest payoff that a walk with success probability q ever meets."""
-
-    @cache
-    def best(v: int, r: int, so_far: int) -> float:
-        so_far = max(so_far, pays[r][v])
-        if r + 1 == len(pays):
-            return so_far
-        return q * best(v + 1, r + 1, so_far) + (1 - q) * best(v, r + 1, so_far)
-
-    return best(0, 0, 0)
-
-
-def _lead(*least: int, most: int = 1) -> Payoffs:
-    """1 for at least this many right of 0, 1, 2, ... guesses, and 1 for each more, up to most."""
-    return tuple(
-        tuple(min(max(v - c + 1, 0), most) for v in range(r + 1)) for r, c in enumerate(least)
-    )
-
-
 @ours("ours:full-feedback-and-delta", "This book", "linear program")
 @explained("valid-adaptive-auditing#prop-valid-delta")
 @mutants(varied("factor", up=WEAKER), replaced("met", at_the_last_guess="last"))
@@ -243,12 +175,12 @@ def full_feedback_and_delta(factor: float = 1.0, met: str = "ever") -> Cases:
     at most n δ (1 − p(ε)) above the chance that independent guesses of accuracy p(ε) ever meet it.
     """
     for least, growth in product(((1, 1, 2, 2), (1, 1, 3, 3), (1, 2, 2, 3)), (1.0, 1.5, 4.0)):
-        rule, q = _lead(*least), growth / (1 + growth)
+        rule, q = lead(*least), growth / (1 + growth)
         last = tuple((0,) * (r + 1) for r in range(3)) + rule[3:]
-        chance = _of_walk(rule if met == "ever" else last, q)
-        for j, wins in enumerate(_payoffs(3, rule, False)):
+        chance = mean_of_walk(rule if met == "ever" else last, q)
+        for j, wins in enumerate(payoffs(3, rule, False)):
             name = f"rule {least[1:]}, e^ε = {growth:g}, guesser {j}"
-            yield name, _most_per_leak(tuple(wins), chance, growth), factor * (1 - q)
+            yield name, largest_gain_per_leak(tuple(wins), chance, growth), factor * (1 - q)
 
 
 @ours("ours:settled-order", "This book", "linear program")
@@ -266,30 +198,9 @@ def settled_order(factor: float = 1.0, missing: str = "wrong") -> Cases:
         most = luck * (1 - luck) / (v * stats.binom.pmf(v, k, q))
         # If missing guesses did not count, it could stop with all of fewer guesses right.
         fewer = [v if missing == "wrong" else min(v, max(r, 1)) for r in range(k)]
-        for j, wins in enumerate(_payoffs(n, _lead(*fewer, v), True)):
+        for j, wins in enumerate(payoffs(n, lead(*fewer, v), True)):
             name = f"{v} of {k}, n = {n}, e^ε = {growth:g}, guesser {j}"
-            yield name, _most_per_leak(tuple(wins), luck, growth), factor * most
-
-
-def _constants(line: tuple[int, ...], q: float, weight: float = 1.0) -> tuple[float, float]:
-    """(f, c) of right guesses that meet a line, by the definition; ``weight`` is for mutants."""
-
-    @cache
-    def after(t: int, u: int) -> tuple[float, float]:
-        if u >= line[t] or t + 1 == len(line):
-            return float(u >= line[t]), 0.0
-        (f1, c1), (f0, c0) = after(t + 1, u + 1), after(t + 1, u)
-        gain = f1 - f0
-        terms = [q * c1 + (1 - q) * c0, weight * (1 - q) * gain]
-        if c1 > 0:
-            terms.append((1 - f1 + (1 - q) * gain) / ((1 - f1) / c1 + 1))
-            terms.append(c1 * (1 - (1 - q) * gain / f1))
-        if c0 > 0:
-            terms.append((f0 + q * gain) / (f0 / c0 + q / (1 - q)))
-            terms.append(c0 * (1 - q * gain / (1 - f0)))
-        return q * f1 + (1 - q) * f0, max(terms)
-
-    return after(0, 0)
+            yield name, largest_gain_per_leak(tuple(wins), luck, growth), factor * most
 
 
 @ours("ours:meeting-a-line", "This book", "linear program")
@@ -305,9 +216,11 @@ def meeting_a_line(factor: float = 1.0, weight: float = 1.0, met: str = "ever") 
     lines = ((2, 2, 2), (1, 1, 2, 2), (1, 1, 3, 3), (1, 2, 2, 3), (1, 2, 2, 2))
     for line, growth in product(lines, (1.0, 2.0)):
         q = growth / (1 + growth)
-        f, c = _constants(line, q, weight)
-        f = f if met == "ever" else _constants((len(line),) * (len(line) - 1) + line[-1:], q)[0]
-        most = [_most_per_leak(tuple(wins), f, growth) for wins in _payoffs(3, _lead(*line), False)]
+        f, c = line_constants(line, q, weight)
+        f = f if met == "ever" else line_constants((len(line),) * (len(line) - 1) + line[-1:], q)[0]
+        most = [
+            largest_gain_per_leak(tuple(wins), f, growth) for wins in payoffs(3, lead(*line), False)
+        ]
         name = f"line {line}, e^ε = {growth:g}"
         limits += [(f"{name}, guesser {j}", worst, factor * c) for j, worst in enumerate(most)]
         attained.append((name, max(most), factor * c))
@@ -330,7 +243,7 @@ def any_order(leak: float = 1.0, weight: float = 1.0, rises: int = 1) -> Finding
         exact = p_value(v, k, levels, rule=Exact(), **claim)
         for i, level in enumerate(levels):
             name = f"{v} of {k}, n δ = {leaks:g}, ε = {level:.2f}"
-            f, c = _constants((v,) * (k + 1), float(p(level)), weight)
+            f, c = line_constants((v,) * (k + 1), float(p(level)), weight)
             dues.append((name, found[i], min(f + leak * c * leaks, 1.0)))
             floors.append((f"{name}: exact", exact[i], found[i]))
             if v in (1, k):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import interpolate, special, stats
 
-from ledger.comparisons import at_most, equal
-from ledger.entries import explained, mutants, ours
-from ledger.findings import Cases, Finding, all_of, each
-from ledger.mutants import varied
+from ledger.machine.comparisons import at_most, equal
+from ledger.machine.entries import explained, mutants, ours
+from ledger.machine.findings import Cases, Finding, all_of, each
+from ledger.machine.mutants import varied
 from orabook.studies import common_size
 from oralib.bounds import Gaussian, gaussian_epsilon, p
 

@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ledger.comparisons import equal
-from ledger.entries import correction, definition, explained, mutants, statement
-from ledger.findings import Cases, Finding, each
-from ledger.mutants import replaced, shifted
-from ledger.small_channels import LN3, all_tables, best_accuracy
+from ledger.cases.small_channels import (
+    LN3,
+    all_tables,
+    best_accuracy,
+    sampled_tables,
+    uneven_response,
+)
+from ledger.machine.comparisons import equal
+from ledger.machine.entries import correction, definition, explained, mutants, statement
+from ledger.machine.findings import Cases, Finding, each
+from ledger.machine.mutants import replaced, shifted
 from orabook.studies.success import probably_approximately_rr
-from orabook.studies.universe import SampledChannel
 from oralib import Channel, channel, p
 from oralib.mechanisms import Count, LocalRandomizedResponse, XorRandomizedResponse, sign_vectors
 
@@ -83,18 +88,6 @@ def _from_definition(table: NDArray[Any], theta: NDArray[Any], rate: float) -> d
         ac += probability * max(accuracy)
         ae += probability * float(np.mean(accuracy))
     return {"DDP": rate * ddp, "AC-DDP": ac, "AE-AC-DDP": ae}
-
-
-@cache
-def sampled_tables() -> dict[str, SampledChannel]:
-    """Random tables on universes of two and three values, with random laws of their elements."""
-    rng = np.random.default_rng(31)
-    tables = {}
-    for size, n in ((2, 2), (3, 2), (2, 3)):
-        weight = rng.uniform(0.2, 1.0, (4, *[size] * n))
-        theta = rng.dirichlet(np.full(size, 2.0), n)
-        tables[f"|X| = {size}, n = {n}"] = SampledChannel(weight / weight.sum(axis=0), theta)
-    return tables
 
 
 @definition("eq:ddp-levels", "Section 5")
@@ -167,13 +160,6 @@ def distances(divergence: float = 1.0, half: float = 0.5) -> Finding:
             yield f"pair {pair}", float(largest), float(events_largest)
 
     return equal(cases())
-
-
-def uneven_response(truth: NDArray[np.float64]) -> Channel:
-    """Three bits, each told independently; row s of ``truth`` says how truthfully for dataset s."""
-    signs = sign_vectors(3)
-    right = signs[:, None, :] == signs[None, :, :]
-    return Channel(np.where(right, truth[None], 1 - truth[None]).prod(axis=2), signs)
 
 
 def spoilt_response(epsilon: float) -> Channel:

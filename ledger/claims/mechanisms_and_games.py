@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ledger.comparisons import equal, fits, near
-from ledger.entries import definition, explained, mutants, remark
-from ledger.findings import Cases, Finding, Function, all_of, each
-from ledger.games import classic_law, full_knowledge, full_knowledge_law
-from ledger.mutants import replaced
-from ledger.small_channels import LN3, randomized_response
+from ledger.cases.games import classic_law, full_knowledge, full_knowledge_law
+from ledger.cases.small_channels import LN3, randomized_response
+from ledger.machine.comparisons import equal, fits, near
+from ledger.machine.entries import definition, explained, mutants, remark
+from ledger.machine.findings import Cases, Finding, Function, all_of, each
+from ledger.machine.mutants import replaced
 from orabook.studies import run_dpsgd
 from oralib import Channel, Counts, DpSgd, ThresholdGuesser, channel, classic, one_run, p
 from oralib.games import adaptive_law

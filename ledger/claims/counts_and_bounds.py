@@ -1,6 +1,5 @@
 """From counts to ε: the bound, validity, efficacy and tightness, as the paper defines them."""
 
-from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from math import exp
@@ -10,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from ledger.comparisons import approach, at_most, equal, same_answers, tends
-from ledger.counts import chance, critical_betas
-from ledger.entries import definition, explained, mutants
-from ledger.findings import Cases, Finding, Function, all_of, each
-from ledger.games import full_knowledge_law
-from ledger.mutants import WEAKER, replaced, shifted, varied
-from ledger.small_channels import LN3, randomized_response, shown_or_noisy
+from ledger.cases.counts import critical_betas
+from ledger.cases.games import full_knowledge_law
+from ledger.cases.many_guesses import bounds_tend, chance_above, success_of_all
+from ledger.cases.small_channels import LN3, randomized_response, shown_or_noisy
+from ledger.machine.comparisons import at_most, equal, same_answers, vanish
+from ledger.machine.entries import definition, explained, mutants
+from ledger.machine.findings import Cases, Finding, Function, all_of, each
+from ledger.machine.mutants import WEAKER, replaced, shifted, varied
 from oralib import Channel, ThresholdGuesser, channel
 from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p, p_inv
 from oralib.games import one_run_law
@@ -56,40 +56,6 @@ def logistic(rate: float = 1.0, inverse_rate: float = 1.0) -> Cases:
         yield f"ε = {epsilon}", Channel(randomized_response(2, q)).epsilon, epsilon
         yield f"ε = {epsilon}", q, p(epsilon)
         yield f"ε = {epsilon}", np.log(q / (1 - q)) / inverse_rate, p_inv(q)
-
-
-def success_of_all(table: Channel) -> float:
-    """How often the better guess of the one element of a table is right."""
-    assert table.n == 1
-    return table.optimal_efficacy()
-
-
-def almost_all(success: float, r: int) -> NDArray[np.int64]:
-    """Between which counts V ~ Bin(r, success) lies with probability above 0.999, r large."""
-    spread = 3.5 * np.sqrt(r * success * (1 - success))
-    return np.clip(np.round(r * success + np.array([-spread, spread])), 0, r).astype(np.int64)
-
-
-@cache
-def _bound_range(success: float, r: int, beta: float) -> tuple[float, float]:
-    """Between which values the bound of r such guesses lies with probability above 0.999."""
-    low, high = epsilon_lower_bound(almost_all(success, r), r, beta=beta)
-    return float(low), float(high)
-
-
-def bounds_tend(
-    success: float, limit: float, betas: Sequence[float] = (0.01, 0.05, 0.5)
-) -> Finding:
-    """At every β the bounds of more and more guesses like these tend to a limit in probability.
-
-    They are computed for up to a million million guesses: there all but one in a thousand are
-    within 1e-4 of the limit.
-    """
-    findings = []
-    for beta, end in product(betas, (0, 1)):
-        bounds = [_bound_range(success, r, beta)[end] for r in (10**6, 10**9, 10**12)]
-        findings.append(tends(bounds, limit, 1e-4))
-    return all_of(*findings)
 
 
 @definition("def:ora-asymptotic-tightness", "Definition 3.1", "closed form")
@@ -150,11 +116,6 @@ def bound_rarely_exceeds(
 _SLACK, _NUMBERS = 0.002, (10**2, 10**4, 10**6, 10**8)
 
 
-def above(success: float, threshold: float, r: int) -> float:
-    """P[estimate of r guesses of this quality > threshold]."""
-    return chance(success, r, lambda v: epsilon_estimate(v, r) > threshold)
-
-
 @definition("def:asymptotic-validity", "Definition A.2")
 @mutants(
     varied("privacy_level", 1, up=WEAKER), replaced("audit", all_others_known="all others known")
@@ -166,19 +127,13 @@ def estimates_rarely_exceed(privacy_level: float = 1.0, audit: str = "one run") 
     """
     if audit == "one run":
         success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
-        return vanish([above(success, privacy_level + _SLACK, r) for r in _NUMBERS])
+        return vanish([chance_above(success, privacy_level + _SLACK, r) for r in _NUMBERS])
     chances = []
     for n in (2, 4, 6):
         law = full_knowledge_law(channel(XorRandomizedResponse(1.0), n), ThresholdGuesser())
         v, r = np.nonzero(law)
         chances.append(float(law[v, r] @ (epsilon_estimate(v, r) > privacy_level + _SLACK)))
     return vanish(chances)
-
-
-def vanish(values: list[float]) -> Finding:
-    """The last of some probabilities is small; the first ones may rise before they fall."""
-    small = values[-1] < 1e-3
-    return Finding(small, approach(values, 0.0, small))
 
 
 @definition("def:asymptotic-tightness", "Definition A.3", "closed form")
@@ -193,7 +148,7 @@ def estimates_reach(
     randomized response, where every guess succeeds with probability p(ε).
     """
     success = success_of_all(channel(mechanism(1.0), 1))
-    return vanish([1 - above(success, privacy_level - _SLACK, r) for r in _NUMBERS])
+    return vanish([1 - chance_above(success, privacy_level - _SLACK, r) for r in _NUMBERS])
 
 
 @definition("def:clopper-pearson-lower", "Definition A.5")

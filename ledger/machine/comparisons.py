@@ -1,4 +1,4 @@
-"""How a check compares what a claim says with what is computed."""
+"""Comparisons of a claim with computed numbers: equal, at most, tending to, near."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ledger.findings import Finding
+from ledger.machine.findings import Finding
 from oralib.bounds import Counts
 from oralib.ground.rounding import first_largest
 
 
 def first_least(values: Iterable[float]) -> int:
-    """The place of the least number; of those that are equal up to rounding, the first.
+    """Return the place of the least number; of those equal up to rounding, the first.
 
     >>> first_least([0.3, 0.1 + 0.2 - 0.1, 0.2])
     1
@@ -23,7 +23,7 @@ def first_least(values: Iterable[float]) -> int:
 
 
 def equal(cases: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) -> Finding:
-    """Two numbers agree in each case (name, one, other)."""
+    """Find whether the two numbers of each case (name, one, other) agree."""
     count = 0
     for name, one, other in cases:
         count += 1
@@ -33,7 +33,7 @@ def equal(cases: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) ->
 
 
 def at_most(cases: Iterable[tuple[str, float, float]], slack: float = 1e-9) -> Finding:
-    """In each case (name, value, limit) the value does not exceed the limit."""
+    """Find whether the value of each case (name, value, limit) is at most the limit."""
     tried = []
     for name, value, limit in cases:
         if not value <= limit + slack:
@@ -48,11 +48,13 @@ def at_most(cases: Iterable[tuple[str, float, float]], slack: float = 1e-9) -> F
 
 
 def _all(count: int) -> str:
-    return {1: "the one case tried", 2: "both cases"}.get(count, f"all {count} cases")
+    if count == 1:
+        return "the one case tried"
+    return "both cases" if count == 2 else f"all {count} cases"
 
 
 def tends(values: Sequence[float], limit: float, tolerance: float) -> Finding:
-    """The values come closer and closer to the limit, in the end within the tolerance."""
+    """Find whether values come closer and closer to a limit, in the end within the tolerance."""
     distance = np.abs(np.asarray(values, dtype=float) - limit)
     closer = bool((distance[1:] <= distance[:-1] + 1e-12).all())
     holds = closer and bool(distance[-1] <= tolerance)
@@ -60,36 +62,37 @@ def tends(values: Sequence[float], limit: float, tolerance: float) -> Finding:
 
 
 def approach(values: Sequence[float], limit: float, holds: bool) -> str:
-    """A sequence and its limit; what is 0 up to rounding, on any machine, is shown as 0."""
+    """Describe a sequence and its limit; a value that is 0 up to rounding is shown as 0."""
     listed = ", ".join(f"{value:.4g}" if abs(value) > 1e-9 else "0" for value in values)
     return f"the values {listed} {'approach' if holds else 'do not approach'} {limit:.4g}"
 
 
 def same_answers(answers: Mapping[str, tuple[bool, bool]]) -> Finding:
-    """The claim's yes or no is the computed one in each case {name: (claimed, computed)}."""
+    """Find whether the claim's yes or no is the computed one, {name: (claimed, computed)}."""
     for name, (claimed, computed) in answers.items():
         if claimed != computed:
-            words = {True: "yes", False: "no"}
-            says, answer = words[claimed], words[computed]
-            return Finding(False, f"the claim says {says}, the computation {answer} ({name})")
-    listed = (
-        f"in these cases: {', '.join(answers)}" if len(answers) <= 8 else f"{len(answers)} times"
-    )
-    return Finding(bool(answers), f"claim and computation agree {listed}")
+            answers_differ = "yes, the computation no" if claimed else "no, the computation yes"
+            return Finding(False, f"the claim says {answers_differ} ({name})")
+    if len(answers) > 8:
+        return Finding(True, f"claim and computation agree {len(answers)} times")
+    names = ", ".join(answers)
+    return Finding(bool(answers), f"claim and computation agree in these cases: {names}")
 
 
 def near(cases: Iterable[tuple[str, float, float, float]], errors: float = 4.0) -> Finding:
-    """In each case (name, mean, standard error, target) the mean is near the target."""
-    tried = list(cases)
-    distance = [abs(mean - target) / error for _, mean, error, target in tried]
-    name, mean, error, target = tried[first_largest(distance)]
-    evidence = f"the mean farthest from its expected value is {mean:.3f} ± {error:.3f}, "
-    evidence += f"expected {target:.3f} ({name})"
-    return Finding(any(distance) and all(z <= errors for z in distance), evidence)
+    """Find whether each mean of cases (name, mean, standard error, target) is near its target."""
+    compared = list(cases)
+    distances = [abs(mean - target) / error for _, mean, error, target in compared]
+    name, mean, error, target = compared[first_largest(distances)]
+    return Finding(
+        any(distances) and all(distance <= errors for distance in distances),
+        f"the mean farthest from its expected value is {mean:.3f} ± {error:.3f}, "
+        f"expected {target:.3f} ({name})",
+    )
 
 
 def fits(counts: Counts, law: NDArray[np.float64]) -> Finding:
-    """Played counts have the given law, by a chi-square test that rejects below p = 1e-4."""
+    """Find whether played counts fit a law, by a chi-square test that rejects below p = 1e-4."""
     place = np.ravel_multi_index((counts.v, counts.r), law.shape)
     observed = np.bincount(place, minlength=law.size).reshape(law.shape)
     if (observed[law < 1e-12] > 0).any():
@@ -98,8 +101,16 @@ def fits(counts: Counts, law: NDArray[np.float64]) -> Finding:
     rare = expected < 5  # counted together
     observed = np.append(observed[~rare], observed[rare].sum())
     expected = np.append(expected[~rare], expected[rare].sum())
-    observed, expected = observed[expected > 0], expected[expected > 0]
+    observed = observed[expected > 0]
+    expected = expected[expected > 0]
     statistic = ((observed - expected) ** 2 / expected).sum()
-    value = float(stats.chi2.sf(statistic, max(1, len(expected) - 1)))
-    fit = f"{counts.trials} audits {'fit' if value > 1e-4 else 'do not fit'} the exact law"
-    return Finding(value > 1e-4, f"{fit} (chi-square p-value {value:.3f})")
+    p_value = float(stats.chi2.sf(statistic, max(1, len(expected) - 1)))
+    fit = "fit" if p_value > 1e-4 else "do not fit"
+    evidence = f"{counts.trials} audits {fit} the exact law (chi-square p-value {p_value:.3f})"
+    return Finding(p_value > 1e-4, evidence)
+
+
+def vanish(values: list[float]) -> Finding:
+    """Find whether the last probability is small; the first ones may rise before they fall."""
+    small = values[-1] < 1e-3
+    return Finding(small, approach(values, 0.0, small))

@@ -7,30 +7,19 @@ from math import inf, log
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from ledger.comparisons import at_most, equal, first_least, same_answers, tends
-from ledger.counts_and_bounds import above, almost_all, bounds_tend, success_of_all, vanish
-from ledger.entries import correction, explained, mutants, remark, statement
-from ledger.findings import Cases, Finding, Function, all_of, each
-from ledger.mutants import WEAKER, replaced, shifted, varied
-from ledger.small_channels import LN3, graded_response, private_tables
-from ledger.validity import classic_successes
+from ledger.cases.games import classic_successes
+from ledger.cases.laplace import laplace_success
+from ledger.cases.many_guesses import bounds_tend, chance_above, likely_counts, success_of_all
+from ledger.cases.small_channels import LN3, graded_response, private_tables
+from ledger.machine.comparisons import at_most, equal, first_least, same_answers, tends, vanish
+from ledger.machine.entries import correction, explained, mutants, remark, statement
+from ledger.machine.findings import Cases, Finding, Function, all_of, each
+from ledger.machine.mutants import WEAKER, replaced, shifted, varied
 from oralib import ThresholdGuesser, TopGuesser, channel, epsilon_estimate, epsilon_lower_bound, p
 from oralib.bounds import clopper_pearson_lower
 from oralib.games import one_run_law
 from oralib.mechanisms import LocalRandomizedResponse, NameAndShame
-
-
-def laplace_success(epsilon: float, tau: float) -> tuple[float, float]:
-    """(success, chance of guessing) on Local Laplace where the loss is at least τ in size.
-
-    From the densities: the loss of an output o is -ε o, cut at ±ε.
-    """
-    edge, scale = tau / epsilon, 2 / epsilon
-    right = stats.laplace.sf(edge, 1, scale)  # of a sign 1, by symmetry
-    wrong = stats.laplace.cdf(-edge, 1, scale)
-    return float(right / (right + wrong)), float(right + wrong)
 
 
 @cache
@@ -208,7 +197,7 @@ _EPSILONS_AROUND_1_1 = (0.0, 1.0, 1.07, 1.085, 1.095, 1.105, 1.115, 1.13, 1.3)
 
 def _stays_below(success: float, threshold: float, bound: Function, r: int) -> bool:
     """Whether the bound, which grows with v, is above the threshold in at most 0.1% of audits."""
-    return bool(bound(almost_all(success, r)[1], r) <= threshold)
+    return bool(bound(likely_counts(success, r)[1], r) <= threshold)
 
 
 @statement("prop:asymptotic-validity-estimations-and-bounds", "Proposition A.13", "closed form")
@@ -250,7 +239,9 @@ def estimates_and_bounds_stay_below(privacy_level: float = 1.0, guesses: int = 1
 def valid_in_the_limit(guesses: int | None = 1, privacy_level: float = 1.0) -> Finding:
     """A valid auditor is asymptotically valid."""
     success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
-    chances = [above(success, privacy_level + 0.002, guesses or n) for n in (10**4, 10**6, 10**8)]
+    chances = [
+        chance_above(success, privacy_level + 0.002, guesses or n) for n in (10**4, 10**6, 10**8)
+    ]
     return vanish(chances)
 
 
@@ -282,8 +273,8 @@ def bounds_tend_to_the_level(
         limits.append((0.0, 0.0))
     answers = {}
     for (epsilon, accuracy), beta in product(limits, (1e-6, 0.05, 0.5)):
-        bounds = epsilon_lower_bound(almost_all(accuracy, guesses), guesses, beta=beta)
-        lowest = epsilon_estimate(almost_all(accuracy, 10**10)[0], 10**10)
+        bounds = epsilon_lower_bound(likely_counts(accuracy, guesses), guesses, beta=beta)
+        lowest = epsilon_estimate(likely_counts(accuracy, 10**10)[0], 10**10)
         answers[f"ε(M) = {epsilon:g}, accuracy {accuracy:.4g}, β = {beta:g}"] = (
             bool((np.abs(bounds - privacy_level * epsilon) < 0.002).all()),
             bool(lowest >= epsilon - 0.002),

@@ -1,7 +1,6 @@
 """When one-run auditing is tight: the paper's Section 5.2 and Appendices C.2, C.3 and C.5."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import product
 from math import inf
@@ -9,95 +8,29 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
+from scipy import optimize
 
-from ledger.asymptotics import laplace_success
-from ledger.comparisons import at_most, equal, same_answers
-from ledger.counts_and_bounds import bounds_tend
-from ledger.efficacy import laplace_by_quadrature
-from ledger.entries import correction, explained, mutants, remark, statement
-from ledger.findings import Cases, Finding, Function, all_of, each
-from ledger.games import classic_law
-from ledger.mutants import WEAKER, replaced, varied
-from ledger.privacy_notions import uneven_response
-from ledger.small_channels import LN3, graded_response, random_table, randomized_response
+from ledger.cases.families import SIZE, families
+from ledger.cases.games import classic_law
+from ledger.cases.laplace import laplace_by_quadrature, laplace_success
+from ledger.cases.many_guesses import bounds_tend
+from ledger.cases.small_channels import (
+    LN3,
+    graded_response,
+    random_table,
+    randomized_response,
+    uneven_response,
+)
+from ledger.machine.comparisons import at_most, equal, same_answers
+from ledger.machine.entries import correction, explained, mutants, remark, statement
+from ledger.machine.findings import Cases, Finding, all_of, each
+from ledger.machine.mutants import WEAKER, replaced, varied
 from orabook.studies.success import probably_approximately_rr, success_given_others
 from oralib import Channel, ThresholdGuesser, channel, epsilon_lower_bound, p, p_inv
 from oralib.games import one_run_law
 from oralib.mechanisms import sign_vectors
 from oralib.mechanisms.elements import AllOrNothing, LocalRandomizedResponse, NameAndShame
-from oralib.mechanisms.sets import Count, CountInSets, Xor, XorRandomizedResponse
-
-
-@dataclass(frozen=True)
-class _Family:
-    """A mechanism for each n: groups of elements are exposed independently, all others are not."""
-
-    epsilon: float
-    #: The losses of exposed and of other elements.
-    exposed: float
-    rest: float
-    #: From n to the size of a group, the number of groups, and the chance of exposure.
-    groups: Function
-
-    def at_least(self, n: int, loss: float, number: Any) -> Any:
-        """P[this many elements have at least this loss]."""
-        if loss <= self.rest:
-            return np.where(np.asarray(number) <= n, 1.0, 0.0)
-        if loss > self.exposed:
-            return np.where(np.asarray(number) <= 0, 1.0, 0.0)
-        size, groups, chance_of_one = self.groups(n)
-        return stats.binom.sf(np.ceil(np.asarray(number) / size) - 1, groups, chance_of_one)
-
-    def mean_number(self, n: int, loss: float) -> float:
-        """The mean number of elements with at least this loss."""
-        if loss <= self.rest:
-            return float(_capped(n))
-        size, groups, chance_of_one = self.groups(n)
-        return size * groups * chance_of_one if loss <= self.exposed else 0.0
-
-    def efficacy(self, n: int, k: int) -> float:
-        """E*_k: the k most exposed elements are guessed (Theorem 5.2)."""
-        taken = self.at_least(n, self.exposed, np.arange(1, k + 1)).sum() / k
-        return float(taken * p(self.exposed) + (1 - taken) * p(self.rest))
-
-
-def _capped(n: int) -> int:
-    """n, but at most 10^15: more elements make no difference."""
-    return min(n, 10**15)
-
-
-@cache
-def _exposure_of_a_set(s: int) -> float:
-    """How likely a count of s elements gives all of them away."""
-    table = channel(Count(), s)
-    return float(table.probability[np.isinf(table.privacy_loss).all(axis=1)].sum())
-
-
-#: This many elements stand for the limit: even their logarithm is large.
-SIZE = 2**20_000
-
-
-@cache
-def families() -> dict[str, _Family]:
-    members = {
-        "LRR_1": _Family(1.0, 1.0, 1.0, lambda n: (1, _capped(n), 1.0)),
-        "XOR": _Family(inf, inf, 0.0, lambda n: (1, 1, 0.0)),
-        "one worst, all others at 98%": _Family(1.0, 1.0, 0.98, lambda n: (1, 1, 1.0)),
-        "one worst, all others at 99%": _Family(1.0, 1.0, 0.99, lambda n: (1, 1, 1.0)),
-        "log n named": _Family(inf, inf, 0.0, lambda n: (1, n.bit_length() - 1, 1.0)),
-    }
-    for q in (0.25, 0.98, 1 - 1e-9):
-        members[f"AON, p = {q}"] = _Family(inf, inf, 0.0, lambda n, q=q: (_capped(n), 1, q))
-    for number in (1, 2, 30, 500, 9999):
-        members[f"{number} named"] = _Family(
-            inf, inf, 0.0, lambda n, number=number: (1, number, 1.0)
-        )
-    for s in (2, 4):
-        members[f"CIS_{s}"] = _Family(
-            inf, inf, 0.0, lambda n, s=s: (s, _capped(n // s), _exposure_of_a_set(s))
-        )
-    return members
+from oralib.mechanisms.sets import CountInSets, Xor, XorRandomizedResponse
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What checks compute from counts: v right of r guesses, and the bound on ε that they yield."""
+"""Counts, v right of r guesses: their laws, and the bound on ε that they yield."""
 
 from collections.abc import Callable
 from functools import cache
@@ -31,7 +31,7 @@ def chance(q: float, r: int, event: Callable[[Any], Any]) -> float:
 
 
 def failure(law: NDArray[np.float64], epsilon: float, beta: float) -> float:
-    """How often the bound exceeds ε, if (V, R) has the law."""
+    """The probability that the bound exceeds ε, if (V, R) has the law."""
     v, r = np.nonzero(law)
     return float(law[v, r] @ _exceeds(v, r, epsilon, beta))
 
@@ -59,6 +59,6 @@ def critical_betas(r: int, q: float, spread: float = 0.003) -> list[float]:
 
 
 def accuracy_values(n: int, least: int) -> NDArray[np.float64]:
-    """v / r where at least this many guesses are taken; elsewhere a value that is never best."""
+    """v / r where at least ``least`` guesses are taken; elsewhere a value that is never best."""
     v, r = np.indices((n + 1, n + 1))
     return np.where((r >= least) & (v <= r), v / np.maximum(r, 1), -1e6)

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ledger.comparisons import at_most, first_least, near
-from ledger.entries import explained, mutants, ours, remark, statement
-from ledger.findings import Cases, Finding, all_of, each
-from ledger.mutants import WEAKER, replaced, varied
+from ledger.machine.comparisons import at_most, first_least, near
+from ledger.machine.entries import explained, mutants, ours, remark, statement
+from ledger.machine.findings import Cases, Finding, all_of, each
+from ledger.machine.mutants import WEAKER, replaced, varied
 from orabook import experiments
 from orabook.experiments import REPORTED
 from orabook.laws import count_in_sets_law, mean_bound, single_step_law

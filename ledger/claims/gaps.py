@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ledger.comparisons import at_most, equal, same_answers, tends
-from ledger.counts import accuracy_values, binomial_counts, chance
-from ledger.entries import explained, mutants, remark, statement
-from ledger.findings import Finding, all_of
-from ledger.mutants import WEAKER, replaced, shifted, varied
-from ledger.privacy_notions import sampled_tables
-from ledger.small_channels import all_tables
-from ledger.tightness import SIZE, families
-from ledger.worst_cases import best_mean
+from ledger.cases.counts import accuracy_values, binomial_counts, chance
+from ledger.cases.families import SIZE, families
+from ledger.cases.small_channels import all_tables, sampled_tables
+from ledger.cases.worst_cases import best_mean
+from ledger.machine.comparisons import at_most, equal, same_answers, tends
+from ledger.machine.entries import explained, mutants, remark, statement
+from ledger.machine.findings import Finding, all_of
+from ledger.machine.mutants import WEAKER, replaced, shifted, varied
 from orabook.studies.universe import SampledChannel
 from oralib import Channel, ThresholdGuesser, TopGuesser, channel, epsilon_lower_bound, p
 from oralib.games import one_run_law

@@ -1,37 +1,23 @@
 """What this book adds on (ε, δ): the exact p-value, and random numbers of guesses."""
 
-from collections.abc import Sequence
 from functools import cache, partial
 from itertools import combinations, product
 from math import exp
 from typing import Any
 
 import numpy as np
-from scipy import optimize, sparse, stats
+from scipy import stats
 
-from ledger.comparisons import at_most, equal
-from ledger.entries import explained, mutants, ours, remark
-from ledger.findings import Cases, Finding, Function, all_of, each
-from ledger.mutants import WEAKER, replaced, varied
-from ledger.worst_cases import ExtremalResponse, worst_case_rejection
+from ledger.cases.linear_programs import largest_chance, maximum
+from ledger.cases.worst_cases import ExtremalResponse, worst_case_rejection
+from ledger.machine.comparisons import at_most, equal
+from ledger.machine.entries import explained, mutants, ours, remark
+from ledger.machine.findings import Cases, Finding, Function, all_of, each
+from ledger.machine.mutants import WEAKER, replaced, varied
 from oralib import Channel, TopGuesser, channel, p, p_value
 from oralib.bounds import Exact
 from oralib.games import one_run_law
 from oralib.mechanisms import sign_vectors
-
-
-def _maximum(objective: Any, rows: Any, limits: Any, totals: Any) -> float:
-    """The largest objective @ x over x >= 0 with rows @ x <= limits and each total 1."""
-    totals = np.atleast_2d(totals)
-    program = optimize.linprog(
-        -np.asarray(objective, dtype=float),
-        A_ub=sparse.csr_array(rows),
-        b_ub=limits,
-        A_eq=sparse.csr_array(totals),
-        b_eq=np.ones(len(totals)),
-        method="highs",
-    )
-    return -float(program.fun)
 
 
 @cache
@@ -45,45 +31,7 @@ def _best_mechanism(n: int, r: int, v: int, epsilon: float, delta: float) -> flo
     def wins(o: Any, s: Any) -> bool:
         return sum(a == b for a, b in zip(o, s, strict=True)) >= v
 
-    return best_table(n, outputs, wins, epsilon, delta)
-
-
-def best_table(n: int, outputs: list[Any], wins: Function, epsilon: float, delta: float) -> float:
-    """The largest chance of winning over all (ε, δ)-DP mechanisms with these outputs.
-
-    A linear program over the tables themselves; ``wins(o, s)`` says whether output o wins for s.
-    """
-    return best_mean(n, outputs, wins, [(epsilon, delta, delta)])
-
-
-def best_mean(
-    n: int, outputs: list[Any], worth: Function, profile: Sequence[tuple[float, float, float]]
-) -> float:
-    """The largest mean worth over all mechanisms with these outputs and at most this profile.
-
-    ``worth(o, s)`` is that of output o for s, and the profile a list of (ε, D_in, D_out).
-    """
-    datasets = list(product((-1, 1), repeat=n))
-    place = {(o, s): j for j, (o, s) in enumerate(product(outputs, datasets))}
-    size, pairs = len(place), [(o, s, i) for o, s in place for i in range(n)]
-    rows, budgets = len(profile) * len(pairs), n * len(datasets)
-    entries: list[tuple[float, int, int]] = []  # value, row, column
-    for row, ((epsilon, _, _), (o, s, i)) in enumerate(product(profile, pairs)):
-        flipped = (*s[:i], -s[i], *s[i + 1 :])
-        budget = rows + row // len(pairs) * budgets + datasets.index(s) * n + i
-        entries += [(1.0, row, place[o, s]), (-exp(epsilon), row, place[o, flipped])]
-        entries += [(-1.0, row, size + row), (1.0, budget, size + row)]
-    values, *where = map(np.array, zip(*entries, strict=True))
-    each = [worth(o, s) for o, s in place]
-    totals = np.zeros((len(datasets), size + rows))
-    totals[:, :size] = np.tile(np.eye(len(datasets)), len(outputs))
-    leaks = [a if sign > 0 else b for _, a, b in profile for s in datasets for sign in s]
-    return _maximum(
-        np.r_[np.array(each) / len(datasets), np.zeros(rows)],
-        sparse.coo_array((values, tuple(where))),
-        np.r_[np.zeros(rows), leaks],
-        totals,
-    )
+    return largest_chance(n, outputs, wins, epsilon, delta)
 
 
 def _formula(
@@ -159,7 +107,7 @@ def _best_with_feedback(
             good.append(right >= thresholds[r - 1])
         return any(good) if stops else good[-1]
 
-    return best_table(n, outputs, wins, epsilon, delta)
+    return largest_chance(n, outputs, wins, epsilon, delta)
 
 
 @ours("ours:list-is-no-feedback", "This book", "linear program")
@@ -254,7 +202,7 @@ def _best_of_all_laws(reward: Function, n: int, epsilon: float, delta: float) ->
         rows[row, len(points) + row] = -1
         rows[len(taken) + i, len(points) + row] = 1
     worth = [reward(x.count(1), n - x.count(0)) for x in points]
-    return _maximum(
+    return maximum(
         np.r_[worth, np.zeros(len(taken))],
         rows,
         np.r_[np.zeros(len(taken)), np.full(n, delta)],

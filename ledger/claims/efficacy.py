@@ -3,21 +3,22 @@
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
-from math import exp, inf
+from math import exp
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import integrate, special, stats
+from scipy import special
 
-from ledger.comparisons import at_most, equal, near
-from ledger.counts import mean_bound
-from ledger.counts_and_bounds import bounds_tend
-from ledger.entries import correction, explained, mutants, remark, statement
-from ledger.findings import Cases, Finding, Function, all_of, each
-from ledger.mutants import WEAKER, replaced, varied
-from ledger.small_channels import LN3, all_tables, best_accuracy, shown_or_noisy
+from ledger.cases.counts import mean_bound
+from ledger.cases.laplace import laplace_by_quadrature
+from ledger.cases.many_guesses import bounds_tend
+from ledger.cases.small_channels import LN3, all_tables, best_accuracy, shown_or_noisy
+from ledger.machine.comparisons import at_most, equal, near
+from ledger.machine.entries import correction, explained, mutants, remark, statement
+from ledger.machine.findings import Cases, Finding, Function, all_of, each
+from ledger.machine.mutants import WEAKER, replaced, varied
 from orabook.experiments import local_laplace
 from orabook.studies.success import after_guesses, success_given_others
 from oralib.bounds import p, p_inv
@@ -187,16 +188,6 @@ def efficacy_is_mean_success(tau: float = 0.0, factor: float = 1.0) -> Cases:
             right = (guesses[:, None, :] == table.signs[None]).astype(float)
             success = np.einsum("os,osi->i", table.table, right) / 2**table.n
         yield name, mean, factor * float(success.mean())
-
-
-@cache
-def laplace_by_quadrature(epsilon: float) -> float:
-    """The efficacy of Local Laplace without abstentions, from its densities."""
-
-    def larger(x: float, scale: float = 2 / epsilon) -> float:
-        return float(max(stats.laplace.pdf(x, s, scale) for s in (-1, 1)) / 2)
-
-    return float(2 * (integrate.quad(larger, 0, 1)[0] + integrate.quad(larger, 1, inf)[0]))
 
 
 @statement("prop:local-laplace-efficacy-without-abstentions", "Proposition C.13", "quadrature")

@@ -1,21 +1,20 @@
 """Validity: the paper's Appendix A.2, and the counterexample to its condition."""
 
 from functools import cache
-from itertools import product
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from ledger.comparisons import at_most
-from ledger.counts import critical_betas, failure
-from ledger.entries import correction, mutants, remark, statement
-from ledger.findings import Cases, Finding, Function, each
-from ledger.games import Law, classic_law
-from ledger.mutants import WEAKER, replaced, varied
-from ledger.small_channels import private_tables, worst_failure
+from ledger.cases.counts import critical_betas, failure
+from ledger.cases.failures import critical_failures
+from ledger.cases.games import Law, classic_successes
+from ledger.cases.small_channels import private_tables
+from ledger.machine.comparisons import at_most
+from ledger.machine.entries import correction, mutants, remark, statement
+from ledger.machine.findings import Cases, Finding, Function, each
+from ledger.machine.mutants import WEAKER, replaced, varied
 from orabook.studies import stop_or_oppose_law
-from oralib import Channel, ThresholdGuesser, p
+from oralib import p
 
 
 def binomial_law(sizes: dict[int, float], success: float) -> Law:
@@ -97,21 +96,6 @@ def condition_for_validity(dominated: str = "on the whole", success: float = 1.0
             yield f"{name}, β = {beta:.3g}", failure(law, epsilon, beta), beta
 
 
-def classic_successes(table: Channel, threshold: float) -> list[tuple[float, float]]:
-    """(success, chance of guessing) of classic auditing with a threshold at a share of ε(M).
-
-    For each element and each value of the others, from one round of the exact law.
-    """
-    successes = []
-    guesser = ThresholdGuesser(threshold * table.epsilon)
-    for index, base in product(range(table.n), table.signs):
-        if base[index] < 0:
-            law = classic_law(table, guesser, 1, base=base, index=index)
-            if law[:, 1].sum() > 0:
-                successes.append((float(law[1, 1] / law[:, 1].sum()), float(law[:, 1].sum())))
-    return successes
-
-
 @cache
 def _best_classic() -> dict[str, tuple[float, float]]:
     """(ε, the best success of classic auditing with a threshold) of each private table."""
@@ -134,15 +118,6 @@ def classic_is_valid(failure_probability: float = 1.0) -> Cases:
             law = binomial_law({r: 1.0}, success)
             for beta in critical_betas(r, p(epsilon)):
                 yield f"{name}, r = {r}", failure(law, epsilon, failure_probability * beta), beta
-
-
-def critical_failures(feedback: str, failure_probability: float) -> Any:
-    """(name, worst failure over all guessers at failure_probability · β, β) on private tables."""
-    for name, table in private_tables().items():
-        betas = {b for r in (1, 2, 3) for b in critical_betas(min(r, table.n), p(table.epsilon))}
-        for beta in sorted({*betas, 0.1, 0.3, 0.55, 0.65, 0.8}):
-            tried_beta = round(failure_probability * beta, 12)
-            yield f"{name}, β = {beta:.3g}", worst_failure(name, tried_beta, feedback), beta
 
 
 @statement("prop:one-run-auditing-is-valid", "Proposition A.9")

@@ -1,0 +1,146 @@
+"""A small map of all verdicts: a tile for each claim, in rows by the sections of the paper.
+
+A tile has the paper's own number and a sign for its verdict, and leads to the box of its statement
+in the book.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import starmap
+
+from ledger.machine.entries import (
+    CORRECTED,
+    FAILS,
+    HOLDS,
+    IMPLEMENTED,
+    OURS,
+    Claim,
+    Verdict,
+    own_place,
+)
+from ledger.machine.text import summary, typeset
+
+#: The verdicts as classes of the style sheet, and the signs on their tiles.
+MARKS = {HOLDS: "holds", CORRECTED: "corrected", FAILS: "fails", IMPLEMENTED: "implemented"}
+SIGNS = {HOLDS: "✓", CORRECTED: "✎", FAILS: "✗", IMPLEMENTED: "≔"}
+
+#: The rows: sections and appendices of the paper in its order, and what this book adds.
+_ROWS = (*"1234567ABCDE", OURS)
+
+#: A place that begins with a statement's own number: "Theorems 5.1 and C.1".
+_STATEMENT = re.compile(r"(?:Definition|Theorem|Proposition|Lemma|Corollary)s? (\w)\.(\d+)")
+
+#: A place that is numbered through the whole paper: "Figures 1 and 5".
+_THROUGHOUT = re.compile(r"(Figure|Algorithm)s? (\d)")
+
+#: A place in the text of the paper: "Section E.3.2", "Appendix B, closing remark".
+_TEXT = re.compile(r"(?:Section|Appendix) ((\w)[\d.]*)")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a tile: its row, and within it by kind and then by number."""
+
+    row: str
+    kind: int
+    number: str
+    #: The text on the tile.
+    label: str
+    #: The page of the book and the anchor on it to which the tile leads.
+    target: str
+
+
+def place_of(claim: Claim) -> Place:
+    """The place of a claim's tile.
+
+    Numbered statements come first, then figures and algorithms, then claims of the text. A figure
+    stands in the row of the chapter that shows it.
+
+    Examples
+    --------
+    >>> import ledger
+    >>> places = [place_of(ledger.find(number)) for number in (64, 69, 66, 84)]
+    >>> [place.row for place in places]
+    ['E', '5', 'E', 'ours']
+    >>> [place.label for place in places]
+    ['E.5', 'Fig. 1', '§E.3.2', 'Worst case of full feedback']
+    >>> places[0].target
+    'E-adaptive-auditing#paper-proposition-e-5'
+    """
+    if claim.sort == OURS:
+        label = claim.label.removeprefix("ours:").replace("-", " ").capitalize()
+        return Place(OURS, 0, f"{claim.number:04}", label, claim.explained)
+    statement = _STATEMENT.match(claim.place)
+    if statement:
+        section, number = statement.groups()
+        target = own_place(claim.place)
+        return Place(section, 0, f"{number:>04}", f"{section}.{number}", target)
+    throughout = _THROUGHOUT.match(claim.place)
+    if throughout:
+        kind, number = throughout.groups()
+        chapter = claim.explained.lstrip("0")[0]
+        return Place(chapter, 1, number, f"{kind[:3]}. {number}", claim.explained)
+    text = _TEXT.match(claim.place)
+    if text is None:
+        raise ValueError(f"place must begin with a place of the paper, got {claim.place!r}")
+    number, section = text.groups()
+    return Place(section, 2, number, f"§{number}", claim.explained)
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """Links to the statements in the book, with the colours and signs of their verdicts."""
+
+    verdicts: Sequence[Verdict]
+
+    @property
+    def rows(self) -> dict[str, list[tuple[Place, Verdict]]]:
+        """The verdicts with the places of their tiles, by row."""
+        rows: dict[str, list[tuple[Place, Verdict]]] = {row: [] for row in _ROWS}
+        for verdict in self.verdicts:
+            place = place_of(verdict.claim)
+            rows[place.row].append((place, verdict))
+        for row in rows.values():
+            row.sort(key=lambda tile: (tile[0].kind, tile[0].number))
+        return {name: row for name, row in rows.items() if row}
+
+    def _repr_html_(self) -> str:
+        verdicts = {verdict.verdict for verdict in self.verdicts}
+        key = "".join(
+            f'<span class="tile {mark}">{_sign(verdict)}{verdict}</span>'
+            for verdict, mark in MARKS.items()
+            if verdict in verdicts
+        )
+        rows = "\n".join(
+            f"<dt>{escape(_title(name))}</dt><dd>{''.join(starmap(_tile, row))}</dd>"
+            for name, row in self.rows.items()
+        )
+        return f'<div class="ledger-tiles">\n<p>{key}</p>\n<dl>\n{rows}\n</dl>\n</div>'
+
+    def __repr__(self) -> str:
+        return f"<tiles of {summary(self.verdicts)}>"
+
+
+def _title(row: str) -> str:
+    """The title of a row."""
+    if row == OURS:
+        return "This book's own"
+    return f"Section {row}" if row.isdecimal() else f"Appendix {row}"
+
+
+def _sign(verdict: str) -> str:
+    """The sign of a verdict; a screen reader is told the verdict in words instead."""
+    return f'<span aria-hidden="true">{SIGNS[verdict]} </span>'
+
+
+def _tile(place: Place, verdict: Verdict) -> str:
+    claim = verdict.claim
+    page, _, anchor = place.target.partition("#")
+    name = escape(f"{place.label}, {claim.place}: {verdict.verdict}")
+    title = escape(f"{claim.place}, {verdict.verdict}: {typeset(claim.statement)}")
+    return (
+        f'<a class="tile {MARKS[verdict.verdict]}" href="{page}.html#{anchor}" title="{title}" '
+        f'aria-label="{name}">{_sign(verdict.verdict)}{escape(place.label)}</a>'
+    )
