@@ -241,6 +241,6 @@ def test_the_ledger_can_be_filtered(browser, address):
     browser.find_element(By.ID, "ledger-ours").send_keys(Keys.ARROW_RIGHT)  # round to the first
     first = shown()
     assert first == [row for row in everything if row.startswith(("row-corrected", "row-fails"))]
-    # A tile leads to its row, also where the buttons hide it.
-    browser.execute_script("document.querySelector('.ledger-tiles a.holds').click()")
+    # A link leads to its row, also where the buttons hide it.
+    browser.execute_script("document.querySelector(`a[href='#claim-96']`).click()")
     assert len(shown()) == len(first) + 1
