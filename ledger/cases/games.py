@@ -49,8 +49,8 @@ def classic_law(
     channel: Channel, guesser: Guesser, rounds: int, *, base: ArrayLike = (-1,), index: int = 0
 ) -> Law:
     """The exact law of :func:`oralib.classic`; ``index`` is the element with the coin."""
-    others = np.delete(channel.signs == check_base(base), index, axis=1).all(axis=1)
-    rows = channel.table[:, others].T  # for the sign -1 at the index, and for 1
+    has_base = np.delete(channel.signs == check_base(base), index, axis=1).all(axis=1)
+    rows = channel.table[:, has_base].T  # for the sign -1 at the index, and for 1
     guesses = guesses_at(guesser, log_ratio(*rows))
     right_chance = snap((rows[0] @ (guesses == -1) + rows[1] @ (guesses == 1)) / 2)
     guess_chance = snap((rows @ (guesses != 0)).mean())

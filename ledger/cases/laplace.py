@@ -16,9 +16,11 @@ def laplace_success(epsilon: float, tau: float) -> tuple[float, float]:
     """
     edge = tau / epsilon
     scale = 2 / epsilon
-    right = stats.laplace.sf(edge, 1, scale)  # of a sign 1, by symmetry
-    wrong = stats.laplace.cdf(-edge, 1, scale)
-    return float(right / (right + wrong)), float(right + wrong)
+    # Of a sign 1; by symmetry a sign -1 has the same chances.
+    right_chance = stats.laplace.sf(edge, 1, scale)
+    wrong_chance = stats.laplace.cdf(-edge, 1, scale)
+    guess_chance = right_chance + wrong_chance
+    return float(right_chance / guess_chance), float(guess_chance)
 
 
 @cache

@@ -44,8 +44,10 @@ class ExtremalResponse:
     r: int
 
     def __post_init__(self) -> None:
-        r, level = arguments.integer("r", self.r, 1), arguments.real("level", self.level, 0, 50)
-        v, delta = arguments.integer("v", self.v, 1, r), arguments.real("delta", self.delta, 0, 1)
+        r = arguments.integer("r", self.r, 1)
+        level = arguments.real("level", self.level, 0, 50)
+        v = arguments.integer("v", self.v, 1, r)
+        delta = arguments.real("delta", self.delta, 0, 1)
         arguments.store(self, level=level, delta=delta, v=v, r=r)
 
     @property
@@ -64,10 +66,10 @@ class ExtremalResponse:
         return law / law.sum()
 
     def run(self, signs: Signs, rng: Generator) -> Array:
-        shape, n = signs.shape[:-1], signs.shape[-1]
-        right = rng.choice(self.r + 1, size=(*shape, 1), p=self._law(n))
+        *shape, n = signs.shape
+        right_signs = rng.choice(self.r + 1, size=(*shape, 1), p=self._law(n))
         place = np.argsort(rng.random(signs.shape), axis=-1)  # a random order of the elements
-        return np.where(place < self.r, np.where(place < right, signs, -signs), 0)
+        return np.where(place < self.r, np.where(place < right_signs, signs, -signs), 0)
 
     def privacy_loss(self, output: Array, n: int) -> Array:
         # A printed sign is right more often than not: any loss with the opposite sign says so.
@@ -90,17 +92,18 @@ class ExtremalResponse:
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         n = signs.shape[1]
-        right = (outputs[:, None, :] == signs[None, :, :]).sum(axis=2)
+        right_signs = (outputs[:, None, :] == signs[None, :, :]).sum(axis=2)
         ways = np.array([comb(self.r, k) for k in range(self.r + 1)]) * comb(n, self.r)
-        return (self._law(n) / ways)[right]
+        return (self._law(n) / ways)[right_signs]
 
 
 def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float, n: int) -> float:
-    """At worst, how often an (ε, δ)-DP mechanism can make V reach a threshold that depends on R.
+    """The largest probability that V reaches a threshold that depends on R, under (ε, δ)-DP.
 
-    The exact maximum of P[V >= c_R] over all mechanisms and all guessers without or with one-way
-    feedback that take at most as many guesses as there are thresholds: 1 - (1 - f) max(0, 1 - nδ/B)
-    with the largest f = P[Bin(r, p(ε)) >= c_r] and the least B = c_r P[Bin(r, p(ε)) = c_r] / f.
+    It is the exact maximum of P[V >= c_R] over all mechanisms and all guessers without or with
+    one-way feedback that take at most as many guesses as there are thresholds:
+    1 - (1 - f) max(0, 1 - nδ/B) with the largest f = P[Bin(r, p(ε)) >= c_r] and the least
+    B = c_r P[Bin(r, p(ε)) = c_r] / f.
 
     Parameters
     ----------
@@ -124,7 +127,8 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
     reachable = c <= r
     if not reachable.any():
         return 0.0
-    c, r = c[reachable], r[reachable]
+    c = c[reachable]
+    r = r[reachable]
     f = stats.binom.sf(c - 1, r, p(epsilon)).max()
     x = 0.0
     if delta > 0:
@@ -161,7 +165,8 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
     [0.5, 1.0]
     """
     arguments.one_of("feedback", feedback, PLAYED)
-    n, signs = arguments.integer("n", channel.n, 1, 5), channel.signs
+    n = arguments.integer("n", channel.n, 1, 5)
+    signs = channel.signs
     worth = np.asarray(value, dtype=float)
     if worth.shape != (n + 1, n + 1):
         raise ValueError(f"value must have shape {(n + 1, n + 1)}, got shape {worth.shape}")
@@ -175,9 +180,9 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
         if 0 not in state:
             entries = np.array(state)
             agrees = ((np.abs(entries) != 1) | (entries == signs)).all(axis=1)
-            right = v + (2 * signs == entries).sum(axis=1)
-            taken = r + (np.abs(entries) == 2).sum()
-            return (joint * agrees) @ worth[right, taken]
+            final_v = v + (2 * signs == entries).sum(axis=1)
+            final_r = r + (np.abs(entries) == 2).sum()
+            return (joint * agrees) @ worth[final_v, final_r]
         choices = []
         unseen = [i for i, entry in enumerate(state) if entry == 0]
         # Without feedback the order does not matter.

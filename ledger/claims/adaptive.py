@@ -27,12 +27,12 @@ Vector = NDArray[np.float64]
 
 
 def _dominates(one: Vector, other: Vector) -> bool:
-    """one is at least other, in the stochastic order."""
+    """True if one is at least other, in the stochastic order."""
     return bool((one[::-1].cumsum() >= other[::-1].cumsum() - 1e-12).all())
 
 
 def _more_spread(one: Vector, other: Vector) -> bool:
-    """one is at least other in the convex order: equal means, larger stop-loss everywhere."""
+    """True if one is at least other in the convex order: equal means, larger stop-loss."""
     stop_loss = np.maximum(np.arange(len(one))[:, None] - np.arange(len(one)), 0)
     same_mean = abs(np.arange(len(one)) @ (one - other)) < 1e-9
     return bool(same_mean and (one @ stop_loss >= other @ stop_loss - 1e-12).all())
@@ -89,7 +89,8 @@ def _sum_tails(joint: Vector) -> Vector:
 @cache
 def _dominated_laws() -> list[tuple[Vector, Vector, list[Vector]]]:
     """(Y1, Y2, joint laws of (X1, X2)) where X1 is dominated by Y1, and X2 given X1 by Y2."""
-    rng, laws = np.random.default_rng(21), []
+    rng = np.random.default_rng(21)
+    laws = []
     for _ in range(40):
         one, two = rng.dirichlet(np.ones(3), 2)
         joints = [np.outer(one, two)]  # as large as allowed, and independent
@@ -143,9 +144,9 @@ def sums_are_dominated(
         if premise == "on the whole":  # X1 and X2 may then depend on each other
             tried = [*joints, _joint_law(one, two, 1.0), _joint_law(one, two, -1.0)]
         for dependence in dependences:
-            right = _sum_tails(_joint_law(one, two, dependence))
+            limits = _sum_tails(_joint_law(one, two, dependence))
             for joint in tried:
-                for t, (a, b) in enumerate(zip(_sum_tails(joint), right, strict=True)):
+                for t, (a, b) in enumerate(zip(_sum_tails(joint), limits, strict=True)):
                     yield f"laws {number}, P[X1 + X2 ≥ {t}]", float(a), float(b)
 
 

@@ -1,4 +1,4 @@
-"""Bounds that assume more than differential privacy: what holds, and what no rule can have."""
+"""Bounds that assume more than differential privacy: their laws, and the limit of any rule."""
 
 from functools import cache
 from itertools import product
@@ -25,11 +25,11 @@ def _two_surest(n: int, v: int, mu: float) -> tuple[float, Any]:
     """P[at least v of the two surest of n guesses are right], and P[a size is at most _SIZES]."""
     density = stats.norm.pdf(_SIZES - mu / 2) + stats.norm.pdf(_SIZES + mu / 2)
     below = special.ndtr(_SIZES - mu / 2) - special.ndtr(-_SIZES - mu / 2)
-    right = p(mu * _SIZES)
-    # Two are taken, and all others are smaller than both.
-    taken = np.outer(density, density) * np.minimum.outer(below, below) ** (n - 2)
-    chance = np.outer(right, right) if v == 2 else 1 - np.outer(1 - right, 1 - right)
-    return comb(n, 2) * float((taken * chance).sum()) * _STEP**2, below
+    success = p(mu * _SIZES)
+    # The density of the two that are guessed: all others are smaller than both.
+    guessed = np.outer(density, density) * np.minimum.outer(below, below) ** (n - 2)
+    chance = np.outer(success, success) if v == 2 else 1 - np.outer(1 - success, 1 - success)
+    return comb(n, 2) * float((guessed * chance).sum()) * _STEP**2, below
 
 
 @ours("ours:independent-elements", "This book, after Xiang et al.", "quadrature")
@@ -40,17 +40,19 @@ def independent_elements(mu_factor: float = 1.0, more: float = 1.0) -> Finding:
     at most E[P[Bin(r, q(C)) ≥ v]], C ~ Beta(r + 1, n − r): with Gaussian noise exactly that, and
     less if guesses are taken at random.
     """
-    mu, exact, less = 0.8, [], []
+    mu = 0.8
+    surest = []
+    at_random = []
     for n, v in product((3, 6), (1, 2)):
         mean, below = _two_surest(n, v, mu)
         share = stats.beta.ppf((np.arange(4000) + 0.5) / 4000, 2 + more, n - 2)
         threshold = np.interp(1 - share, below, _SIZES)
         ends = [stats.norm.sf(threshold + side * mu_factor * mu / 2) for side in (-1, 1)]
         stated = float(stats.binom.sf(v - 1, 2, ends[0] / sum(ends)).mean())
-        exact.append((f"{v} of 2 right, n = {n}", mean, stated))
+        surest.append((f"{v} of 2 right, n = {n}", mean, stated))
         random = float(stats.binom.sf(v - 1, 2, special.ndtr(mu / 2)))
-        less.append((f"{v} of 2 at random, n = {n}", random, stated))
-    return all_of(equal(exact, 2e-4), at_most(less))
+        at_random.append((f"{v} of 2 at random, n = {n}", random, stated))
+    return all_of(equal(surest, 2e-4), at_most(at_random))
 
 
 @ours("ours:one-size", "This book", "quadrature")
@@ -63,17 +65,18 @@ def one_size(curve: float = 1.0, slope: float = 1.0) -> Cases:
     """
     for mu, other, epsilon in product((0.5, 1.5), (-1, 1), (0.0, 0.4, 1.5)):
         density = stats.norm.pdf(_SIZES - mu / 2) + stats.norm.pdf(_SIZES + mu / 2)
-        right = p(slope * mu * _SIZES)
+        success = p(slope * mu * _SIZES)
         profile = 0.0
-        for own, others in product((-1, 1), repeat=2):  # the two signs
-            if_in, if_out, rest = (
-                right if sign == coin else 1 - right
-                for sign, coin in ((own, 1), (own, -1), (others, other))
-            )
-            profile += (density * rest * np.maximum(if_in - exp(epsilon) * if_out, 0)).sum() * _STEP
+        # The signs of an element and of another one, whose coin is known.
+        for sign, sign_of_other in product((-1, 1), repeat=2):
+            if_in = success if sign == 1 else 1 - success
+            if_out = success if sign == -1 else 1 - success
+            weight = density * (success if sign_of_other == other else 1 - success)
+            profile += (weight * np.maximum(if_in - exp(epsilon) * if_out, 0)).sum() * _STEP
         m = curve * mu
-        ends = special.ndtr(m / 2 - epsilon / m), special.ndtr(-m / 2 - epsilon / m)
-        yield f"μ = {mu}, ε = {epsilon}", float(profile), float(ends[0] - exp(epsilon) * ends[1])
+        upper = special.ndtr(m / 2 - epsilon / m)
+        lower = special.ndtr(-m / 2 - epsilon / m)
+        yield f"μ = {mu}, ε = {epsilon}", float(profile), float(upper - exp(epsilon) * lower)
 
 
 @cache
@@ -81,7 +84,7 @@ def _limit(v: int, r: int, groups: int) -> tuple[float, Any, float]:
     """The ε at which groups reach v with probability 5%, log P for any ε, and the f-DP bound."""
     mu = np.linspace(0.2, 1.8, 33)
     epsilon = gaussian_epsilon(mu, 1e-5)
-    logs = [log(common_size(each, groups).tail(v, r)) for each in mu]
+    logs = [log(common_size(value, groups).tail(v, r)) for value in mu]
     limit = float(interpolate.CubicSpline(logs, epsilon)(log(0.05)))
     fdp = Gaussian().lower_bound(v, r, n=groups * r, delta=1e-5, beta=0.05)
     return limit, interpolate.CubicSpline(epsilon, logs), float(fdp)
@@ -98,7 +101,7 @@ def limit_of_any_rule(factor: float = 1.0) -> Cases:
     """
     for v, r, groups in ((74, 100, 10), (17, 20, 1)):
         limit, log_tail, fdp = _limit(v, r, groups)
-        more, less = np.exp(log_tail(factor * limit * np.array([1.001, 0.999])))
-        yield f"{v} of {r}: 0.1% more", 0.05, float(more)
-        yield f"{v} of {r}: 0.1% less", float(less), 0.05
+        above, below = np.exp(log_tail(factor * limit * np.array([1.001, 0.999])))
+        yield f"{v} of {r}: 0.1% more", 0.05, float(above)
+        yield f"{v} of {r}: 0.1% less", float(below), 0.05
         yield f"{v} of {r}: f-DP", fdp, factor * limit

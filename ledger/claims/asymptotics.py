@@ -60,10 +60,10 @@ def tight_if_accurate(
     guesses.
     """
     answers = {}
-    for name, (epsilon, accuracy, many) in _strategies().items():
+    for name, (epsilon, accuracy, is_unlimited) in _strategies().items():
         distance = abs(accuracy - p(privacy_level * epsilon))
-        claimed = distance <= tolerance + 1e-9 and (many or not unlimited)
-        if many:
+        claimed = distance <= tolerance + 1e-9 and (is_unlimited or not unlimited)
+        if is_unlimited:
             tight = bounds_tend(accuracy, epsilon).holds
         else:  # always one right guess of one
             tight = epsilon_lower_bound(1, 1) >= epsilon
@@ -182,9 +182,10 @@ def gap_vanishes(
     """If the number of guesses tends to infinity, estimate minus bound tends to 0."""
     findings = []
     for name in accuracies:
-        right = _SEQUENCES_OF_RIGHT_GUESSES[name]
-        sizes = (10**3, 10**7, 10**11)
-        gaps = [epsilon_estimate(right(r), r) - epsilon_lower_bound(right(r), r) for r in sizes]
+        gaps = []
+        for r in (10**3, 10**7, 10**11):
+            v = _SEQUENCES_OF_RIGHT_GUESSES[name](r)
+            gaps.append(epsilon_estimate(v, r) - epsilon_lower_bound(v, r))
         finding = tends(gaps, limit, 0.0001)
         findings.append(Finding(finding.holds, f"for accuracy {name}, {finding.evidence}"))
     bad = [finding for finding in findings if not finding.holds]
@@ -196,7 +197,7 @@ _EPSILONS_AROUND_1_1 = (0.0, 1.0, 1.07, 1.085, 1.095, 1.105, 1.115, 1.13, 1.3)
 
 
 def _stays_below(success: float, threshold: float, bound: Function, r: int) -> bool:
-    """Whether the bound, which grows with v, is above the threshold in at most 0.1% of audits."""
+    """True if the bound, which grows with v, is above the threshold in at most 0.1% of audits."""
     return bool(bound(likely_counts(success, r)[1], r) <= threshold)
 
 
@@ -306,8 +307,8 @@ def sandwich(stays_below: bool = True, mean: float = 1.0, reached: float = 1.0) 
         if below or not stays_below:
             values = law(10**9)
             average = sum(value * weight for value, weight in values.items())
-            least = 0.6 * reached - 1e-3
-            reach = sum(weight for value, weight in values.items() if value >= least)
+            goal = 0.6 * reached - 1e-3
+            reach = sum(weight for value, weight in values.items() if value >= goal)
             answers[name] = (abs(average - 0.6 * mean) < 1e-6, reach > 0.999)
     return same_answers(answers)
 
@@ -336,9 +337,9 @@ def randomized_response_is_tight(orientation: int = 1, privacy_level: float = 1.
         for epsilon, n in product((0.5, 1.0, LN3), (1, 2, 4)):
             table = channel(LocalRandomizedResponse(epsilon), n)
             assert table.outputs is not None
-            right = (orientation * table.outputs[:, None, :] == table.signs[None]).mean(axis=2)
+            accuracy = (orientation * table.outputs[:, None, :] == table.signs[None]).mean(axis=2)
             name = f"ε = {epsilon:.3g}, n = {n}"
-            yield name, float((table.table * right).sum() / 2**n), p(privacy_level * epsilon)
+            yield name, float((table.table * accuracy).sum() / 2**n), p(privacy_level * epsilon)
             law = one_run_law(table, ThresholdGuesser())
             yield name, float(law.sum(axis=1) @ np.arange(n + 1) / n), p(privacy_level * epsilon)
 

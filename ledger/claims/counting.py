@@ -82,8 +82,8 @@ _KERNELS: dict[str, Callable[[int], NDArray[Any]]] = {
 @cache
 def _symmetric_efficacy(name: str, n: int) -> float:
     """The best efficacy of a mechanism that depends only on the number of ones, for any k."""
-    kernel, others = _KERNELS[name](n), np.arange(n)
-    weight = stats.binom.pmf(others, n - 1, 0.5)
+    kernel = _KERNELS[name](n)
+    weight = stats.binom.pmf(np.arange(n), n - 1, 0.5)  # of the number of ones among the others
     likelihoods = np.stack([kernel[:, :n] @ weight, kernel[:, 1:] @ weight])
     return float(likelihoods.max(axis=0).sum() / 2)
 
@@ -105,8 +105,8 @@ def symmetric_algorithms(
         table = geometric_count(4, 1 / 3)
         yield "geometric", table.optimal_efficacy(), table, 2
 
-    same = ((name, value, table.optimal_efficacy(k)) for name, value, table, k in tables())
-    most = (
+    closed_forms = ((name, value, table.optimal_efficacy(k)) for name, value, table, k in tables())
+    largest = (
         (name, value, factor * channel(Count(), table.n).optimal_efficacy())
         for name, value, table, k in tables()
     )
@@ -115,7 +115,7 @@ def symmetric_algorithms(
         Finding(-1e-9 <= _symmetric_efficacy(name, large) - limit < 0.0095, f"{name} tends to 1/2")
         for name in _KERNELS
     )
-    return all_of(equal(same), at_most(most), *limits)
+    return all_of(equal(closed_forms), at_most(largest), *limits)
 
 
 @statement("lemma:privacy-loss-of-count", "Lemma D.4")
@@ -127,17 +127,17 @@ def loss_of_count(two: float = 2.0, rate: float = 1.0) -> Cases:
     for n, a in product((1, 4, 12, 51, 200, 1001), (0.05, 0.2, 0.4, 1.0, 2.5)):
         # Counts that lie on the threshold up to rounding are on neither side of it.
         loss = np.abs(Count().privacy_loss(np.arange(n + 1)[:, None], n)[:, 0])
-        away = np.abs(np.arange(n + 1) - n / 2)
+        distance = np.abs(np.arange(n + 1) - n / 2)
         edge = n * (exp(rate * a) - 1) / (two * (exp(rate * a) + 1))
         yield (
             f"n = {n}, a = {a}",
             float((loss >= a - 1e-12).sum()),
-            float((away >= edge - 1e-9).sum()),
+            float((distance >= edge - 1e-9).sum()),
         )
     table = channel(Count(), 8)
-    own = Count().privacy_loss(np.arange(9)[:, None], 8)
-    finite = np.isfinite(own)
-    yield "table", float(np.abs(own[finite] - table.privacy_loss[finite]).max()), 0.0
+    loss = Count().privacy_loss(np.arange(9)[:, None], 8)
+    finite = np.isfinite(loss)
+    yield "table", float(np.abs(loss[finite] - table.privacy_loss[finite]).max()), 0.0
 
 
 def _log2_exposed_sets(log2_n: float, s: int, a: float) -> float:
@@ -164,7 +164,7 @@ _SIZES: dict[str, tuple[Function, float]] = {
 
 @cache
 def _tight_sizes() -> dict[str, bool]:
-    """Whether the number of sets with a loss of at least a grows with n, for every a we try.
+    """True if the number of sets with a loss of at least a grows with n, for every a we try.
 
     The larger a is, the later it grows, or the slower it falls: we compare log2 n = 10^5 and 10^6.
     """
@@ -210,7 +210,7 @@ def small_sets_suffice(largest: float = 0.0) -> Finding:
 
 
 def _is_product(table: Channel, part: Channel) -> bool:
-    """Whether a table of two elements is the product of two copies of a table of one element."""
+    """True if a table of two elements is the product of two copies of a table of one element."""
     if len(table.table) != len(part.table) ** 2:
         return False
     return bool(np.allclose(np.sort(np.kron(part.table, part.table)), np.sort(table.table)))
@@ -218,16 +218,17 @@ def _is_product(table: Channel, part: Channel) -> bool:
 
 def _block_efficacy(block: Channel, blocks: int, k: int) -> float:
     """E*_k of many independent copies of a block whose elements are all equally exposed."""
-    accuracy, probability = block.guess_accuracy[:, 0], block.probability
+    accuracy = block.guess_accuracy[:, 0]
     accuracies = np.unique(accuracy.round(12))[::-1]
     ranks = np.arange(1, k + 1)
-    total, above = 0.0, np.zeros(k)
-    for least in accuracies:
-        chance = float(probability[accuracy >= least - 1e-9].sum())
+    total = 0.0
+    reached_before = np.zeros(k)
+    for level in accuracies:
+        chance = float(block.probability[accuracy >= level - 1e-9].sum())
         # The j-th best guess is at least this good if enough blocks are.
         reached = stats.binom.sf(np.ceil(ranks / block.n) - 1, blocks, min(chance, 1.0))
-        total += float(least * (reached - above).sum())
-        above = reached
+        total += float(level * (reached - reached_before).sum())
+        reached_before = reached
     return total / k
 
 
@@ -242,7 +243,8 @@ def _block_efficacy(block: Channel, blocks: int, k: int) -> float:
 def constant_sets(reason: str = "local", block: Function = Count, limit: float = 1.0) -> Finding:
     """Count-in-Sets with sets of a constant size is local, and hence ORA is tight for it."""
     if reason == "local":
-        table, part = channel(CountInSets(2), 2), channel(CountInSets(2), 1)
+        table = channel(CountInSets(2), 2)
+        part = channel(CountInSets(2), 1)
         return Finding(_is_product(table, part), "the table of sets of two is not a product")
     best = channel(CountInSets(2), 6).optimal_efficacy(4)
     findings = [equal([("six elements", _block_efficacy(channel(Count(), 2), 3, 4), best)])]

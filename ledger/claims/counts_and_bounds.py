@@ -86,8 +86,8 @@ def efficacy(power: float = 1.0, functional: str = "mean of ratios") -> Finding:
     value = ratio if functional == "mean of ratios" else (weight @ v) / (weight @ r)
     # As the definition says: over every output and dataset.
     guesses = ThresholdGuesser(LN3).guess(table.privacy_loss)
-    right = guesses[:, None, :] == table.signs[None]
-    accuracy = right.sum(axis=2) / np.abs(guesses).sum(axis=1)[:, None]
+    is_right = guesses[:, None, :] == table.signs[None]
+    accuracy = is_right.sum(axis=2) / np.abs(guesses).sum(axis=1)[:, None]
     return equal([("shown or noisy", float(value), float((table.table * accuracy).sum() / 16))])
 
 
@@ -112,8 +112,11 @@ def bound_rarely_exceeds(
             yield f"ε = {epsilon}, n = {n}", float(fails), beta
 
 
-#: How much may be missing in the limits of definitions A.2 and A.3, in nats; numbers of guesses.
-_SLACK, _NUMBERS = 0.002, (10**2, 10**4, 10**6, 10**8)
+#: The a of definitions A.2 and A.3, in nats: as their limits are for every a > 0, a small one.
+_SLACK = 0.002
+
+#: The numbers of guesses for which these limits are computed.
+_NUMBERS = (10**2, 10**4, 10**6, 10**8)
 
 
 @definition("def:asymptotic-validity", "Definition A.2")
@@ -184,7 +187,7 @@ def _pairs_of_laws() -> list[tuple[NDArray[Any], NDArray[Any], bool]]:
 
 
 def _can_be_coupled(x: NDArray[Any], y: NDArray[Any]) -> bool:
-    """Whether some joint law with these margins has X <= Y: the least P[X > Y] is 0."""
+    """True if some joint law with these margins has X <= Y: the least P[X > Y] is 0."""
     size = len(x)
     above = np.tril(np.ones((size, size)), -1).ravel()  # entries with X > Y
     rows = np.vstack([np.kron(np.eye(size), np.ones(size)), np.kron(np.ones(size), np.eye(size))])
@@ -200,7 +203,8 @@ def dominance(factor: float = 1.0, relation: str = "all tails") -> Finding:
     """
     answers = {}
     for j, (x, y, coupled) in enumerate(_pairs_of_laws()):
-        tails_x, tails_y = x[::-1].cumsum()[::-1][1:], y[::-1].cumsum()[::-1][1:]
+        tails_x = x[::-1].cumsum()[::-1][1:]
+        tails_y = y[::-1].cumsum()[::-1][1:]
         if relation == "all tails":
             claimed = bool((tails_x <= factor * tails_y + 1e-12).all())
         elif relation == "means":

@@ -60,8 +60,8 @@ def best_efficacy_of_all(
 def _at_least_kth(loss: NDArray[Any], k: int) -> NDArray[Any]:
     """Guess every element whose loss is at least the k-th largest."""
     size = np.abs(loss)
-    least = np.sort(size, axis=1)[:, loss.shape[1] - k, None]
-    return np.where(size >= least, np.where(loss > 0, -1, 1), 0)
+    kth = np.sort(size, axis=1)[:, loss.shape[1] - k, None]
+    return np.where(size >= kth, np.where(loss > 0, -1, 1), 0)
 
 
 def _exactly(k: int, loss: NDArray[Any], order: NDArray[Any]) -> NDArray[Any]:
@@ -93,8 +93,8 @@ def best_efficacy_of_k(rate: float = 1.0, more: int = 0, first: float = 1.0) -> 
             ranked = np.sort(special.expit(rate * np.abs(table.privacy_loss)), axis=1)
             for k in range(1, table.n + 1):
                 best = best_accuracy(name, k)
-                taken = min(max(k + more, 1), table.n)
-                notion = float(table.probability @ ranked[:, table.n - taken :].mean(axis=1))
+                r = min(max(k + more, 1), table.n)
+                notion = float(table.probability @ ranked[:, table.n - r :].mean(axis=1))
                 yield f"{name}, k = {k}", notion, best
                 yield f"{name}, k = {k}", table.optimal_efficacy(k), best
 
@@ -132,8 +132,8 @@ def optimal_guesser_of_k(guess: str = "all that reach the k-th") -> Cases:
         loss = np.nan_to_num(table.privacy_loss, posinf=1e3, neginf=-1e3).round(9)
         for k in range(1, table.n + 1):
             guesses = _RULES[guess](loss, k)
-            right = (guesses[:, None, :] == table.signs[None]).sum(axis=2)
-            accuracy = right / np.abs(guesses).sum(axis=1)[:, None]
+            v = (guesses[:, None, :] == table.signs[None]).sum(axis=2)
+            accuracy = v / np.abs(guesses).sum(axis=1)[:, None]
             mean = float((table.table * accuracy).sum() / table.table.shape[1])
             yield f"{name}, k = {k}", mean, best_accuracy(name, k)
 
@@ -153,8 +153,8 @@ def accuracy_and_distance(rate: float = 1.0, one: float = 1.0, distance: float =
         accuracy = special.expit(rate * np.abs(np.log(a / b)))
         identity = np.maximum(a, b) / (a + b)
         yield f"pair {index}", float(np.abs(accuracy - identity).max()), 0.0
-        right = one + distance * float(np.abs(a - b).sum() / 2)
-        yield f"pair {index}", float((a + b) @ identity), right
+        sum_of_means = one + distance * float(np.abs(a - b).sum() / 2)
+        yield f"pair {index}", float((a + b) @ identity), sum_of_means
 
 
 @statement("prop:optimal-efficacy-and-total-variation-distance", "Proposition C.4")
@@ -185,8 +185,8 @@ def efficacy_is_mean_success(tau: float = 0.0, factor: float = 1.0) -> Cases:
         if tau == 0:
             success = success_given_others(after_guesses(table, guesses)).mean(axis=0)
         else:
-            right = (guesses[:, None, :] == table.signs[None]).astype(float)
-            success = np.einsum("os,osi->i", table.table, right) / 2**table.n
+            is_right = (guesses[:, None, :] == table.signs[None]).astype(float)
+            success = np.einsum("os,osi->i", table.table, is_right) / 2**table.n
         yield name, mean, factor * float(success.mean())
 
 
@@ -212,7 +212,8 @@ def figure_of_local_laplace(privacy_level: float = 1.0, side: str = "below") -> 
     for its efficacy E.
     """
     rows = _figure_4().to_dict("records")
-    means, limits = [], []
+    means = []
+    limits = []
     for row in rows:
         success = p(privacy_level * p_inv(laplace_by_quadrature(row["x"])))
         mean = mean_bound(10_000, success)

@@ -1,5 +1,6 @@
-"""What this book adds on (ε, δ): the exact p-value, and random numbers of guesses."""
+"""This book on (ε, δ): the exact p-value, and random numbers of guesses."""
 
+from collections.abc import Sequence
 from functools import cache, partial
 from itertools import combinations, product
 from math import exp
@@ -38,18 +39,19 @@ def _formula(
     v: int, r: int, epsilon: float, budget: float, tail: float = 1.0, leak: float = 1.0
 ) -> float:
     """1 - (1 - f)(1 - nδ/B)+ as the formula says, with factors to vary its parts."""
-    luck, least = _f_and_b(v, r, epsilon)
-    return _p_value_from(tail * luck, leak * budget / least)
+    f, b = _f_and_b(v, r, epsilon)
+    return _p_value_from(tail * f, leak * budget / b)
 
 
 def _f_and_b(v: int, r: int, epsilon: float) -> tuple[float, float]:
     """P[W >= v] and v P[W = v] / P[W >= v] for W ~ Bin(r, p(ε))."""
-    luck = float(stats.binom.sf(v - 1, r, p(epsilon)))
-    return luck, v * float(stats.binom.pmf(v, r, p(epsilon))) / luck
+    f = float(stats.binom.sf(v - 1, r, p(epsilon)))
+    return f, v * float(stats.binom.pmf(v, r, p(epsilon))) / f
 
 
-def _p_value_from(luck: float, leak: float) -> float:
-    return 1 - (1 - min(1.0, luck)) * max(0.0, 1 - leak)
+def _p_value_from(f: float, share: float) -> float:
+    """1 - (1 - f)(1 - share)+, where the share is nδ/B."""
+    return 1 - (1 - min(1.0, f)) * max(0.0, 1 - share)
 
 
 def _all_f_and_b(thresholds: tuple[int, ...], epsilon: float) -> list[tuple[float, float]]:
@@ -57,7 +59,13 @@ def _all_f_and_b(thresholds: tuple[int, ...], epsilon: float) -> list[tuple[floa
     return [_f_and_b(v, r, epsilon) for r, v in enumerate(thresholds, 1) if v <= r]
 
 
+def _worst_f_and_b(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The largest f and the least B."""
+    return max(f for f, _ in pairs), min(b for _, b in pairs)
+
+
 def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
+    """(n, r, v, ε, δ) with random v, ε and δ."""
     rng = np.random.default_rng(8)
     cases = []
     for n, r in ((1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (3, 2), (3, 3), (4, 2)):
@@ -80,8 +88,8 @@ def exact_p_value(tail: float = 1.0, leak: float = 1.0) -> Cases:
         name = f"n = {n}, v = {v}, r = {r}"
         yield name, value, _best_mechanism(n, r, v, epsilon, delta)
     for v, r, epsilon, delta, n in ((75, 100, 0.5, 1e-4, 1000), (8, 10, 0.0, 0.01, 40)):
-        own = p_value(v, r, epsilon, delta=delta, n=n, rule=Exact())
-        yield f"({v}, {r})", _formula(v, r, epsilon, n * delta, tail, leak), own
+        exact = p_value(v, r, epsilon, delta=delta, n=n, rule=Exact())
+        yield f"({v}, {r})", _formula(v, r, epsilon, n * delta, tail, leak), exact
 
 
 @cache
@@ -99,13 +107,14 @@ def _best_with_feedback(
 
     def wins(o: Any, s: Any) -> bool:
         elements, guesses = o
-        place = right = 0
-        good = []
+        place = 0  # in a tree, whose branches are what feedback says
+        v = 0
+        is_reached = []
         for r, i in enumerate(elements, start=1):
-            right += guesses[place] == s[i]
+            v += guesses[place] == s[i]
             place = 2 * place + (1 if s[i] < 0 else 2)
-            good.append(right >= thresholds[r - 1])
-        return any(good) if stops else good[-1]
+            is_reached.append(v >= thresholds[r - 1])
+        return any(is_reached) if stops else is_reached[-1]
 
     return largest_chance(n, outputs, wins, epsilon, delta)
 
@@ -131,8 +140,8 @@ def list_is_no_feedback(tail: float = 1.0, leak: float = 1.0, stops: bool = Fals
         ((9, 9, 3), 1.0, 0.02),
         ((1, 2, 3), 0.3, 0.05),
     ):
-        lucks, prices = zip(*_all_f_and_b(c, epsilon), strict=True)
-        value = _p_value_from(tail * max(lucks), leak * len(c) * delta / min(prices))
+        largest_f, least_b = _worst_f_and_b(_all_f_and_b(c, epsilon))
+        value = _p_value_from(tail * largest_f, leak * len(c) * delta / least_b)
         name = f"c = {', '.join(str(v) if v < 9 else 'never' for v in c)}"
         yield name, value, _best_with_feedback(c, epsilon, delta, stops)
 
@@ -193,20 +202,20 @@ def _best_of_all_laws(reward: Function, n: int, epsilon: float, delta: float) ->
     """max E[reward(V, R)] over all laws on {-1, 0, 1}^n with excess δ for each element."""
     points = list(product((-1, 0, 1), repeat=n))
     place = {x: j for j, x in enumerate(points)}
-    taken = [(j, i) for j, x in enumerate(points) for i in range(n) if x[i]]
-    rows = np.zeros((len(taken) + n, len(points) + len(taken)))
-    for row, (j, i) in enumerate(taken):
+    guesses = [(j, i) for j, x in enumerate(points) for i in range(n) if x[i]]
+    rows = np.zeros((len(guesses) + n, len(points) + len(guesses)))
+    for row, (j, i) in enumerate(guesses):
         x = points[j]
         rows[row, j] += 1
         rows[row, place[(*x[:i], -x[i], *x[i + 1 :])]] -= exp(epsilon)
         rows[row, len(points) + row] = -1
-        rows[len(taken) + i, len(points) + row] = 1
+        rows[len(guesses) + i, len(points) + row] = 1
     worth = [reward(x.count(1), n - x.count(0)) for x in points]
     return maximum(
-        np.r_[worth, np.zeros(len(taken))],
+        np.r_[worth, np.zeros(len(guesses))],
         rows,
-        np.r_[np.zeros(len(taken)), np.full(n, delta)],
-        np.r_[np.ones(len(points)), np.zeros(len(taken))],
+        np.r_[np.zeros(len(guesses)), np.full(n, delta)],
+        np.r_[np.ones(len(points)), np.zeros(len(guesses))],
     )
 
 
@@ -221,6 +230,7 @@ def _worst_of_thresholds(c: tuple[int, ...], epsilon: float, delta: float) -> fl
 
 
 def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
+    """(thresholds, ε, δ), most of them random."""
     rng = np.random.default_rng(9)
     drawn = [tuple(int(rng.integers(1, r + 2)) for r in range(1, 4)) for _ in range(6)]
     # In the last case 3 of 4 has the largest tail, and 2 of 2 the least B.
@@ -241,15 +251,15 @@ def random_number_of_guesses(tail: float = 1.0, leak: float = 1.0, joined: bool 
     def formula(c: tuple[int, ...], epsilon: float, budget: float) -> float:
         pairs = _all_f_and_b(c, epsilon)
         if joined and pairs:
-            pairs = [(max(luck for luck, _ in pairs), min(least for _, least in pairs))]
-        return max((_p_value_from(tail * x, leak * budget / y) for x, y in pairs), default=0.0)
+            pairs = [_worst_f_and_b(pairs)]
+        return max((_p_value_from(tail * f, leak * budget / b) for f, b in pairs), default=0.0)
 
     def cases() -> Any:
         for c, epsilon, delta in _random_thresholds():
-            value = formula(c, epsilon, len(c) * delta)
-            yield f"thresholds {c}", value, _worst_of_thresholds(c, epsilon, delta)
-            own = worst_case_rejection(c, epsilon, delta=delta, n=len(c))
-            yield f"thresholds {c}", own, _worst_of_thresholds(c, epsilon, delta)
+            largest = _worst_of_thresholds(c, epsilon, delta)
+            yield f"thresholds {c}", formula(c, epsilon, len(c) * delta), largest
+            closed = worst_case_rejection(c, epsilon, delta=delta, n=len(c))
+            yield f"thresholds {c}", closed, largest
 
     return equal(cases(), 1e-6)
 
@@ -269,7 +279,7 @@ _RULES: dict[str, Function] = {
 
 
 def _thresholds(rule: str, epsilon: float, delta: float, n: int, beta: float) -> tuple[int, ...]:
-    """For each r the least v with a p-value of at most β."""
+    """The least v with a p-value of at most β, for each r."""
     thresholds = []
     for r in range(1, n + 1):
         values = _RULES[rule](np.arange(r + 1), r, epsilon, delta=delta, n=n)
@@ -289,7 +299,7 @@ _ADVERSARIES = (
 
 @cache
 def _failure_of_two_faces(rule: str, beta: float, setting: tuple[Any, ...]) -> float:
-    """How often a rule that allows β rejects the true ε of a mechanism with two faces.
+    """The probability that a rule at β rejects the true ε of a mechanism with two faces.
 
     With probability nδ/k it prints k random elements truthfully, each of them with probability δ;
     otherwise ε-randomized response of the first r1. It is (ε, δ)-DP, and none of our formulas is
@@ -297,24 +307,27 @@ def _failure_of_two_faces(rule: str, beta: float, setting: tuple[Any, ...]) -> f
     """
     epsilon, delta, n, k, r1 = setting
     value = partial(_RULES[rule], epsilon=epsilon, delta=delta, n=n)
-    v, truthful = np.arange(r1 + 1), n * delta / k
+    v = np.arange(r1 + 1)
     luck = float(stats.binom.pmf(v, r1, p(epsilon)) @ (value(v, r1) <= beta))
+    truthful = n * delta / k
     return truthful * float(value(k, k) <= beta) + (1 - truthful) * luck
 
 
 @cache
 def _mechanism_of_two_faces_is_private() -> Finding:
-    """On four elements, from its table: with k = 2 and r1 = 3 it has exactly the intended δ."""
-    signs, n, k, epsilon, delta = sign_vectors(4), 4, 2, 0.3, 0.02
-    truthful = n * delta / k
-    shown = [
+    """Find from a table of four elements, with k = 2 and r1 = 3, that it has the intended δ."""
+    signs = sign_vectors(4)
+    epsilon = 0.3
+    delta = 0.02
+    truthful = 4 * delta / 2
+    true_pairs = [
         truthful / 6 * ((signs[:, a] == x) & (signs[:, b] == y))
         for a, b in combinations(range(4), 2)
         for x, y in product((-1, 1), repeat=2)
     ]
-    right = [(signs[:, :3] == o).sum(axis=1) for o in sign_vectors(3)]
-    noisy = [(1 - truthful) * p(epsilon) ** v * p(-epsilon) ** (3 - v) for v in right]
-    return at_most([("δ", Channel(np.array(shown + noisy)).delta(epsilon), delta)])
+    true_signs = [(signs[:, :3] == o).sum(axis=1) for o in sign_vectors(3)]
+    responses = [(1 - truthful) * p(epsilon) ** v * p(-epsilon) ** (3 - v) for v in true_signs]
+    return at_most([("δ", Channel(np.array(true_pairs + responses)).delta(epsilon), delta)])
 
 
 @ours("ours:random-r-needs-another-rule", "This book", "linear program")
@@ -372,11 +385,14 @@ def damage_is_bounded(two: float = 2.0, one: float = 1.0) -> Cases:
 
 @cache
 def _budget_cases() -> list[tuple[int, int, float, float, float]]:
-    rng, cases = np.random.default_rng(11), []
+    """(v, k, ε, δ, the largest P[V >= v and R <= k] of three elements) of random settings."""
+    rng = np.random.default_rng(11)
+    cases = []
     for _ in range(8):
         k = int(rng.integers(1, 4))
         v = int(rng.integers(1, k + 1))
-        epsilon, delta = float(rng.uniform(0, 1.5)), float(10 ** rng.uniform(-3, -1))
+        epsilon = float(rng.uniform(0, 1.5))
+        delta = float(10 ** rng.uniform(-3, -1))
 
         def reward(a: int, r: int, v: int = v, k: int = k) -> float:
             return float(a >= v and r <= k)

@@ -1,4 +1,4 @@
-"""What this book adds on feedback: how full feedback fails, and one-way feedback is as none."""
+"""This book on feedback: full feedback fails, and one-way feedback is as none."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -134,7 +134,7 @@ def _without_feedback(law: dict[tuple[int, ...], float], n: int) -> Channel:
 
 
 def _guessers(count: int, seed: int) -> Iterable[Function]:
-    """One that repeats the output of three signs, and random ones."""
+    """A guesser that repeats the output of three signs, and random ones."""
     yield lambda o, i, revealed: int(sign_vectors(3)[o % 8, i])
     for j in range(count):
         rng = np.random.default_rng((seed, j))
@@ -174,12 +174,13 @@ def full_feedback_and_delta(factor: float = 1.0, met: str = "ever") -> Cases:
     """With full feedback on n elements of an (ε, δ)-DP mechanism, a rule rejects with probability
     at most n δ (1 − p(ε)) above the chance that independent guesses of accuracy p(ε) ever meet it.
     """
-    for least, growth in product(((1, 1, 2, 2), (1, 1, 3, 3), (1, 2, 2, 3)), (1.0, 1.5, 4.0)):
-        rule, q = lead(*least), growth / (1 + growth)
+    for thresholds, growth in product(((1, 1, 2, 2), (1, 1, 3, 3), (1, 2, 2, 3)), (1.0, 1.5, 4.0)):
+        rule = lead(*thresholds)
+        q = growth / (1 + growth)
         last = tuple((0,) * (r + 1) for r in range(3)) + rule[3:]
         chance = mean_of_walk(rule if met == "ever" else last, q)
         for j, wins in enumerate(payoffs(3, rule, False)):
-            name = f"rule {least[1:]}, e^ε = {growth:g}, guesser {j}"
+            name = f"rule {thresholds[1:]}, e^ε = {growth:g}, guesser {j}"
             yield name, largest_gain_per_leak(tuple(wins), chance, growth), factor * (1 - q)
 
 
@@ -195,12 +196,12 @@ def settled_order(factor: float = 1.0, missing: str = "wrong") -> Cases:
     for (n, k, v), growth in product(((3, 1, 1), (3, 2, 1), (3, 2, 2), (4, 3, 2)), (1.0, 2.0)):
         q = growth / (1 + growth)
         luck = float(stats.binom.sf(v - 1, k, q))
-        most = luck * (1 - luck) / (v * stats.binom.pmf(v, k, q))
+        limit = luck * (1 - luck) / (v * stats.binom.pmf(v, k, q))
         # If missing guesses did not count, it could stop with all of fewer guesses right.
         fewer = [v if missing == "wrong" else min(v, max(r, 1)) for r in range(k)]
         for j, wins in enumerate(payoffs(n, lead(*fewer, v), True)):
             name = f"{v} of {k}, n = {n}, e^ε = {growth:g}, guesser {j}"
-            yield name, largest_gain_per_leak(tuple(wins), luck, growth), factor * most
+            yield name, largest_gain_per_leak(tuple(wins), luck, growth), factor * limit
 
 
 @ours("ours:meeting-a-line", "This book", "linear program")
@@ -212,18 +213,21 @@ def meeting_a_line(factor: float = 1.0, weight: float = 1.0, met: str = "ever") 
     independent guesses of accuracy p(ε) meet it, and c is found backwards from the last guess. For
     all lines tried but the last (two of three guesses right) a guesser attains it.
     """
-    limits, attained = [], []
+    limits = []
+    attained = []
     lines = ((2, 2, 2), (1, 1, 2, 2), (1, 1, 3, 3), (1, 2, 2, 3), (1, 2, 2, 2))
     for line, growth in product(lines, (1.0, 2.0)):
         q = growth / (1 + growth)
         f, c = line_constants(line, q, weight)
-        f = f if met == "ever" else line_constants((len(line),) * (len(line) - 1) + line[-1:], q)[0]
-        most = [
-            largest_gain_per_leak(tuple(wins), f, growth) for wins in payoffs(3, lead(*line), False)
-        ]
+        if met == "last":
+            never = (len(line),) * (len(line) - 1)
+            f, _ = line_constants((*never, line[-1]), q)
         name = f"line {line}, e^ε = {growth:g}"
-        limits += [(f"{name}, guesser {j}", worst, factor * c) for j, worst in enumerate(most)]
-        attained.append((name, max(most), factor * c))
+        gains = []
+        for j, wins in enumerate(payoffs(3, lead(*line), False)):
+            gains.append(largest_gain_per_leak(tuple(wins), f, growth))
+            limits.append((f"{name}, guesser {j}", gains[-1], factor * c))
+        attained.append((name, max(gains), factor * c))
     return all_of(at_most(limits, 1e-7), equal(attained[:-2], 1e-7))
 
 
@@ -236,18 +240,21 @@ def any_order(leak: float = 1.0, weight: float = 1.0, rises: int = 1) -> Finding
     least the exact one, equal to it for v = 1 and v = k, and does not fall as ε grows.
     """
     levels = np.linspace(0, 4, 21)
-    dues, floors, steps = [], [], []
+    definitions = []
+    floors = []
+    steps = []
     for v, k, leaks in ((1, 4, 0.1), (3, 3, 0.2), (2, 3, 0.1), (9, 12, 0.6), (27, 30, 2.0)):
         claim = {"delta": leaks / 1000, "n": 1000}
-        found = p_value(v, k, levels, rule=AnyOrder(), **claim)
+        of_library = p_value(v, k, levels, rule=AnyOrder(), **claim)
         exact = p_value(v, k, levels, rule=Exact(), **claim)
         for i, level in enumerate(levels):
             name = f"{v} of {k}, n δ = {leaks:g}, ε = {level:.2f}"
             f, c = line_constants((v,) * (k + 1), float(p(level)), weight)
-            dues.append((name, found[i], min(f + leak * c * leaks, 1.0)))
-            floors.append((f"{name}: exact", exact[i], found[i]))
+            definitions.append((name, of_library[i], min(f + leak * c * leaks, 1.0)))
+            floors.append((f"{name}: exact", exact[i], of_library[i]))
             if v in (1, k):
-                dues.append((f"{name}: exact", found[i], exact[i]))
-        least = 0.0 + min(rises * np.diff(found))
-        steps.append((f"{v} of {k}, n δ = {leaks:g}: a fall", 0.0 - least, 0.0))
-    return all_of(equal(dues), at_most(floors), at_most(steps))
+                definitions.append((f"{name}: exact", of_library[i], exact[i]))
+        # Adding 0.0 turns -0.0, which would be shown with its sign, into 0.0.
+        least_rise = 0.0 + min(rises * np.diff(of_library))
+        steps.append((f"{v} of {k}, n δ = {leaks:g}: a fall", 0.0 - least_rise, 0.0))
+    return all_of(equal(definitions), at_most(floors), at_most(steps))

@@ -23,7 +23,7 @@ from oralib.mechanisms import AllOrNothing, NameAndShame, Xor
 
 
 def _strict_inequalities(table: Channel) -> tuple[bool, ...]:
-    """Which inequalities of the chain from the efficacy to p(ε) are strict."""
+    """True for each strict inequality of the chain from the efficacy to p(ε)."""
     chain = [table.ae_ac_ddp, table.ac_ddp, p(table.ddp), p(table.epsilon)]
     return tuple(bool(b - a > 1e-9) for a, b in pairwise(chain))
 
@@ -68,7 +68,7 @@ def name_and_shame(base: float = 0.5, gain: float = 0.5, power: float = 1.0) -> 
 
 @cache
 def _shame_structure() -> Finding:
-    """With k guesses one is certain and the others are fair, read off the tables."""
+    """Find from the tables that of k guesses one is certain and the others are fair."""
     v = np.arange(7)
     return equal(
         (f"n = 6, k = {k}", float(np.abs(law - stats.binom.pmf(v - 1, k - 1, 0.5)).max()), 0.0)
@@ -93,11 +93,11 @@ def name_and_shame_is_not_tight(
     mean bound to 0, while the privacy level is infinite.
     """
     sizes = (10**2, 10**4, 10**6) if guesses == "unlimited" else (1, 1, 1)
-    taken = (10, 10**3, 10**5) if guesses == "unlimited" else (1, 1, 1)
+    ks = (10, 10**3, 10**5) if guesses == "unlimited" else (1, 1, 1)
     family = families()["1 named"]
     return all_of(
         _shame_structure(),
-        tends([family.efficacy(SIZE, k) for k in taken], efficacy, 1e-3),
+        tends([family.efficacy(SIZE, k) for k in ks], efficacy, 1e-3),
         tends([_one_sure_guess(k) for k in sizes], limit, 0.005),
     )
 
@@ -163,7 +163,8 @@ def xor(least: int = 2, efficacy: float = 0.5) -> Finding:
 
 def _matching_the_parity(n: int) -> tuple[Channel, NDArray[Any]]:
     """XOR, and guesses with the parity of its output: they are right or wrong together."""
-    table, ones = channel(Xor(), n), np.ones(n, dtype=int)
+    table = channel(Xor(), n)
+    ones = np.ones(n, dtype=int)
     assert table.outputs is not None
     one_minus = np.where(np.arange(n) == 0, -1, 1)
     # The sign vector of all ones has the parity of one of the two outputs.
@@ -172,7 +173,7 @@ def _matching_the_parity(n: int) -> tuple[Channel, NDArray[Any]]:
 
 
 def _success_laws(n: int) -> dict[str, NDArray[Any]]:
-    """For guessers of XOR: the joint law of their n successes, an axis for each of them."""
+    """The joint laws of the n successes of guessers of XOR, an axis for each success."""
     table, matching = _matching_the_parity(n)
     laws = {}
     for name, guesses in (
@@ -207,9 +208,9 @@ def xor_is_not_tight(success: float = 0.5, left_out: int = 1, limit: float = 0.0
             for name, law in _success_laws(n).items():
                 for out in combinations(range(n), left_out):
                     joint = law.sum(axis=out)
-                    right = np.indices(joint.shape).sum(axis=0)
-                    taken = n - left_out
-                    product_law = success**right * (1 - success) ** (taken - right)
+                    v = np.indices(joint.shape).sum(axis=0)
+                    r = n - left_out
+                    product_law = success**v * (1 - success) ** (r - v)
                     apart = float(np.abs(joint - product_law).max())
                     yield f"n = {n}, {name}, all but {left_out}", apart, 0.0
 

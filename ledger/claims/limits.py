@@ -1,4 +1,4 @@
-"""What this book adds on the most that one run can show, and on what a training must show."""
+"""This book on the limit of one run, and on the test of a stated training."""
 
 from collections.abc import Sequence
 from functools import cache, partial
@@ -76,24 +76,25 @@ def limit_of_one_run(
         probability, bounds = _of_isolated_canaries()
         for epsilon in np.linspace(1.3, 1.6, 13):
             limit = share * 0.05 * max(1.0, float(profile_of(_ISOLATED, epsilon)) / 1e-5) ** power
-            found = float(probability[bounds > epsilon].sum())
-            yield f"isolated canaries, ε = {epsilon:g}", found, limit
+            share_above = float(probability[bounds > epsilon].sum())
+            yield f"isolated canaries, ε = {epsilon:g}", share_above, limit
         # All coins are published, so that D is 1 at every ε, and all 60 guesses are right.
-        delta, n = 0.1, 60
+        delta = 0.1
+        n = 60
         luck = float(p_value(n, n, 0.3, delta=delta, n=n, rule=Exact()))
         for m in (1, 2, 3):
             runs = Counts([n] * m, n, n=n, r_fixed=True)
             beta = luck**m * (1 + 1e-9)
-            shown = float(lower_bound_of_runs(runs, delta=delta, beta=beta) > 0.299)
-            yield f"published coins, {m} runs", shown, share * beta / delta ** (m * power)
+            exceeds = float(lower_bound_of_runs(runs, delta=delta, beta=beta) > 0.299)
+            yield f"published coins, {m} runs", exceeds, share * beta / delta ** (m * power)
         yield "a million on a coin", 0.05, share * 0.05
         exact = limits_of_runs(_ISOLATED, [np.inf])["limit"].item()
-        most = largest_capped_mean(_ISOLATED)
+        largest = largest_capped_mean(_ISOLATED)
         reported = {"isolated canaries": probability @ np.minimum(bounds, exact)}
         million = exact if counted == "up to the exact ε" else 1e6
         reported["a million on a coin"] = 0.05 * million
         for name, mean in reported.items():
-            yield f"{name}, on average", float(mean), most
+            yield f"{name}, on average", float(mean), largest
 
     return all_of(equal(_mixed(weight), 1e-9), at_most(cases(), 1e-6))
 
@@ -104,29 +105,28 @@ def limit_of_one_run(
 def _p_value(v: int, r: int, epsilon: float, leaks: float) -> float:
     """1 - (1 - f)(1 - leaks / B)+, from its definition."""
     f = float(stats.binom.sf(v - 1, r, p(epsilon)))
-    least = v * float(stats.binom.pmf(v, r, p(epsilon))) / f
-    return 1 - (1 - f) * max(0.0, 1 - leaks / least)
+    b = v * float(stats.binom.pmf(v, r, p(epsilon))) / f
+    return 1 - (1 - f) * max(0.0, 1 - leaks / b)
 
 
 def _outputs(n: int, r: int, signs: Sequence[int]) -> list[Any]:
     """All ways of guessing r of n coins with these signs; each has all guesses."""
-    sets, guesses = combinations(range(n), r), [*product(signs, repeat=r)]
-    found = []
-    for places, values in product(sets, guesses):
+    outputs = []
+    for places, guesses in product(combinations(range(n), r), [*product(signs, repeat=r)]):
         output = [0] * n
-        for i, value in zip(places, values, strict=True):
-            output[i] = value
-        found.append(tuple(output))
-    return found
+        for i, guess in zip(places, guesses, strict=True):
+            output[i] = guess
+        outputs.append(tuple(output))
+    return outputs
 
 
 def _wins(v: int, balanced: bool, o: Any, s: Any) -> float:
     """1 if v guesses are right, for all coins; among balanced coins by how rare these are."""
-    right = sum(a * b > 0 for a, b in zip(o, s, strict=True)) >= v
+    is_reached = sum(a * b > 0 for a, b in zip(o, s, strict=True)) >= v
     if not balanced:
-        return float(right)
+        return float(is_reached)
     n = len(s)
-    return float(right and sum(s) == 0) * 2**n / comb(n, n // 2)
+    return float(is_reached and sum(s) == 0) * 2**n / comb(n, n // 2)
 
 
 @cache
@@ -162,9 +162,9 @@ def one_side(
     for (n, r, v), (epsilon, delta) in product(settings, ((0.0, 0.04), (0.6, 0.05))):
         if coins == "balanced" and n % 2:
             continue
-        found = _best_on_one_side((n, r, v), epsilon, delta, fixed, coins)
+        largest = _best_on_one_side((n, r, v), epsilon, delta, fixed, coins)
         limit = _p_value(v, r, epsilon, leak * n * delta / 2)
-        yield f"n = {n}, r = {r}, v = {v}, ε = {epsilon}", found, limit
+        yield f"n = {n}, r = {r}, v = {v}, ε = {epsilon}", largest, limit
 
 
 # ---------------------------------------------------------------------------- the stated training
@@ -178,12 +178,14 @@ def _best_with_profile(n: int, r: int, v: int, epsilon: float, a: float, b: floa
 
 @cache
 def _some_that_are_in() -> tuple[float, float, float]:
-    """A mechanism prints 100 of the elements that are in, or a fixed text: what does it leak?
+    """The leaks of a mechanism that prints 100 of the elements that are in, or a fixed text.
 
-    Of m that are in it prints each such set with probability h(m). Returned are D_in and D_out at
-    ε = 1, and how often it prints some if 5,000 of 10,000 are in.
+    Of m that are in it prints each set of 100 with probability h(m). Returned are D_in and D_out at
+    ε = 1, and the probability that it prints elements if 5,000 of 10,000 are in.
     """
-    n, k, share = 10_000, 100, 1e-3
+    n = 10_000
+    k = 100
+    share = 1e-3
     m = np.arange(n + 1)
 
     def log_comb(m: Any, k: int) -> Any:
@@ -194,27 +196,31 @@ def _some_that_are_in() -> tuple[float, float, float]:
 
     log_h = np.log(share) - log_comb(np.maximum(m, 1000) - 1, k - 1)
     prints = np.exp(log_h + log_comb(m, k))
-    of_one = np.exp(log_h[1:] + log_comb(m[:-1], k - 1))  # those sets that have the new element
-    up, down = log_h[1:] - log_h[:-1], log_h[:-1] - log_h[1:]
-    without = np.exp(log_h + log_comb(m, k))[:-1]  # those that have not
-    text_in, text_out = 1 - prints[1:], 1 - prints[:-1]
-    d_in = of_one + without * np.maximum(np.exp(up) - e, 0) + np.maximum(text_in - e * text_out, 0)
-    d_out = without * np.maximum(1 - e * np.exp(-down), 0)
+    # One more element is in: sets with it, sets without it, and the text.
+    with_it = np.exp(log_h[1:] + log_comb(m[:-1], k - 1))
+    without_it = prints[:-1]
+    log_ratio = log_h[1:] - log_h[:-1]
+    text_in = 1 - prints[1:]
+    text_out = 1 - prints[:-1]
+    d_in = with_it + without_it * np.maximum(np.exp(log_ratio) - e, 0)
+    d_in += np.maximum(text_in - e * text_out, 0)
+    d_out = without_it * np.maximum(1 - e * np.exp(log_ratio), 0)
     d_out += np.maximum(text_out - e * text_in, 0)
     return float(d_in.max()), float(d_out.max()), float(prints[n // 2])
 
 
 @cache
 def _chance(points: tuple[tuple[float, float], ...], n: int, some: frozenset[Any]) -> float:
-    """How often counts (v, r) are among some if the output decides the number of guesses, at most.
+    """The largest chance of some counts (v, r) if the output decides the number of guesses.
 
-    Over all laws of right and wrong guesses of n elements, where for each point (ε, nD) all
+    It is over all laws of right and wrong guesses of n elements, where for each point (ε, nD) all
     elements together leak at most nD.
     """
     counts = [(v, w) for v in range(n + 1) for w in range(n + 1 - v)]
     place = {pair: i for i, pair in enumerate(counts)}
     steps = [pair for pair in counts if pair[0] > 0]
-    size, width = len(counts), len(counts) + len(points) * len(steps)
+    size = len(counts)
+    width = size + len(points) * len(steps)
     rows = np.zeros((len(points) * (len(steps) + 1), width))
     limits = np.zeros(len(rows))
     for number, (epsilon, leaks) in enumerate(points):
@@ -268,14 +274,16 @@ def stated_training(
     sides = (d_in, d_out) if balanced == "by the side" else ((d_in + d_out) / 2,) * 2
     value = float(p_values(counts, 1.0, *sides, beta=0.05)[0])
     yield "100 of 100 printed, balanced", prints, value
-    points, pairs, n = ((0.04, 0.86), (0.26, 0.73)), ((6, 6), (11, 15)), 15
+    points = ((0.04, 0.86), (0.26, 0.73))
+    n = 15
     if chosen == "after the output":
+        pairs = ((6, 6), (11, 15))
         best = [min(_p_value(*pair, *point) for point in points) for pair in pairs]
         yield "6 of 6, or 11 of 15", _chance(points, n, frozenset(pairs)), max(best)
     for point, level in product(points, (0.16, 0.25)):
-        every = [(v, r) for r in range(1, n + 1) for v in range(1, r + 1)]
-        some = frozenset(pair for pair in every if _open_p_value(*pair, *point) <= level)
-        yield f"p ≤ {level} at ε' = {point[0]}", _chance(points, n, some), level
+        pairs_of_all_r = ((v, r) for r in range(1, n + 1) for v in range(1, r + 1))
+        rejected = frozenset(x for x in pairs_of_all_r if _open_p_value(*x, *point) <= level)
+        yield f"p ≤ {level} at ε' = {point[0]}", _chance(points, n, rejected), level
 
 
 # ------------------------------------------------------------------------------ a ceiling of means
@@ -285,6 +293,8 @@ def stated_training(
 def _best_mean_of(
     n: int, k: int, worth: tuple[float, ...], profile: tuple[tuple[float, float, float], ...]
 ) -> float:
+    """The largest mean of worth[V] over all mechanisms with this profile and k guesses."""
+
     def value(o: Any, s: Any) -> float:
         return worth[sum(a * b > 0 for a, b in zip(o, s, strict=True))]
 

@@ -41,7 +41,8 @@ def table_is_a_product(together: float = 0.0, mechanism: DiscreteMechanism = _RE
     """A local algorithm treats each element by itself and all alike, as randomized response does:
     its table is a product of equal factors.
     """
-    table, single = channel(mechanism, 2), channel(mechanism, 1)
+    table = channel(mechanism, 2)
+    single = channel(mechanism, 1)
     rows = {tuple(np.atleast_1d(o)): row for o, row in zip(table.outputs, table.table, strict=True)}  # type: ignore[arg-type]
     part = {int(o[0]): row for o, row in zip(np.asarray(single.outputs), single.table, strict=True)}
 
@@ -51,10 +52,10 @@ def table_is_a_product(together: float = 0.0, mechanism: DiscreteMechanism = _RE
                 opposite = tuple(-int(x) for x in o)
                 flipped = rows[opposite][j] if opposite in rows else 0.0
                 mixed = (1 - together) * row[j] + together * flipped
-                known = [part.get(int(x)) for x in o]
+                entries = [part.get(int(x)) for x in o]
                 factors = [
                     0.0 if entry is None else entry[int(b > 0)]
-                    for entry, b in zip(known, s, strict=False)
+                    for entry, b in zip(entries, s, strict=False)
                 ]
                 yield f"o = {o}", float(np.prod(factors)), float(mixed)
 
@@ -68,8 +69,8 @@ def level_of_randomized_response(rate: float = 1.0) -> Cases:
     for epsilon, n in product((0.5, 1.0, 2.0), (1, 3)):
         table = randomized_response(n, p(rate * epsilon))
         yield f"ε = {epsilon}, n = {n}", Channel(table).epsilon, epsilon
-        own = channel(LocalRandomizedResponse(epsilon), n).table
-        yield f"ε = {epsilon}, n = {n}", float(np.abs(own - table).max()), 0.0
+        of_library = channel(LocalRandomizedResponse(epsilon), n).table
+        yield f"ε = {epsilon}, n = {n}", float(np.abs(of_library - table).max()), 0.0
 
 
 @definition("def:count-in-sets", "Definition 6.1")
@@ -98,7 +99,7 @@ def count_in_sets(s: int = 2, start: int = 0, last: str = "smaller") -> Cases:
 
 
 class _AlwaysOne:
-    """Guesses 1 everywhere, so that the coins themselves are counted."""
+    """A guesser that says 1 everywhere, so that the coins themselves are counted."""
 
     def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]:
         return np.ones(np.shape(loss), dtype=np.int8)
@@ -186,15 +187,16 @@ def levels_of_the_examples(xrr: float = 1.0, laplace: float = 1.0, others: float
         density = [stats.laplace.logpdf(x, s, 2 / epsilon) for s in (-1, 1)]
         largest = float(np.abs(density[0] - density[1]).max())
         yield f"LLP, ε = {epsilon:.3g}", largest, laplace * epsilon
-        own = np.abs(LocalLaplace(epsilon).privacy_loss(x, 1)).max()
-        yield f"LLP, ε = {epsilon:.3g}", float(own), epsilon
+        largest_loss = np.abs(LocalLaplace(epsilon).privacy_loss(x, 1)).max()
+        yield f"LLP, ε = {epsilon:.3g}", float(largest_loss), epsilon
 
 
 @cache
 def _steps_of_training() -> tuple[float, float, int]:
     """Mean, variance and number of movements of coordinates with two clipped elements."""
     dpsgd = DpSgd(n=4000, d=2000, steps=1000, sample_rate=0.3, sigma=1.7)
-    included, rng = np.ones(4000, dtype=bool), np.random.default_rng(5)
+    included = np.ones(4000, dtype=bool)
+    rng = np.random.default_rng(5)
     weights = run_dpsgd(dpsgd, included, rng, clip=2.0, learning_rate=0.1, gradient=5.0)
     step = -np.diff(weights, axis=0).ravel()
     return float(step.mean()), float(step.var(ddof=1)), step.size
@@ -209,10 +211,10 @@ def noisy_steps(
     plus noise of standard deviation σ times the clipping threshold.
     """
     average, spread, size = _steps_of_training()
-    unit = learning_rate * clip
-    variance = unit**2 * (2 * rate * (1 - rate) + sigma**2)
+    scale = learning_rate * clip
+    variance = scale**2 * (2 * rate * (1 - rate) + sigma**2)
     error = float(np.sqrt(variance / size))
-    mean = ("mean of a step", average, error, 2 * rate * unit)
+    mean = ("mean of a step", average, error, 2 * rate * scale)
     return near([mean, ("its variance", spread, spread * float(np.sqrt(2 / size)), variance)])
 
 
@@ -253,12 +255,16 @@ def adaptive_law_by_definition(table: Channel, tau: float, revealed: str) -> NDA
     """
     law = np.zeros((table.n + 1, table.n + 1))
     for o, s in np.argwhere(table.table > 0):
-        known, v, r = np.zeros(table.n, dtype=np.int8), 0, 0
+        known_signs = np.zeros(table.n, dtype=np.int8)
+        v = 0
+        r = 0
         for i, sign in enumerate(table.signs[s]):
-            loss = table.conditional_loss(o, known, i)
-            guess = 0 if abs(loss) < tau - 1e-12 else (-1 if loss > 0 else 1)
-            r, v = r + abs(guess), v + int(guess == sign)
-            known[i] = sign if _IS_REVEALED[revealed](guess) else 0
+            loss = table.conditional_loss(o, known_signs, i)
+            likelier = -1 if loss > 0 else 1
+            guess = 0 if abs(loss) < tau - 1e-12 else likelier
+            r += abs(guess)
+            v += int(guess == sign)
+            known_signs[i] = sign if _IS_REVEALED[revealed](guess) else 0
         law[v, r] += table.table[o, s] / 2**table.n
     return law
 
@@ -275,5 +281,5 @@ def elements_are_revealed(revealed: str = "all") -> Cases:
     for mechanism, n, tau in ((XorInPairs(), 4, inf), (Count(), 4, 0.5), (Count(), 3, 0.6)):
         table = channel(mechanism, n)
         law = adaptive_law(table, ThresholdGuesser(tau), feedback="full")
-        words = adaptive_law_by_definition(table, tau, revealed)
-        yield f"{mechanism}, n = {n}", float(np.abs(law - words).max()), 0.0
+        by_definition = adaptive_law_by_definition(table, tau, revealed)
+        yield f"{mechanism}, n = {n}", float(np.abs(law - by_definition).max()), 0.0

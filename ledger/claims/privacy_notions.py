@@ -44,8 +44,8 @@ def privacy_level(differences: int = 1, factor: float = 1.0) -> Cases:
 
 def _mean_success(table: Channel, guesses: NDArray[Any]) -> float:
     """Efficacy of guesses (outputs x n) that never abstain."""
-    right = (guesses[:, None, :] == table.signs[None]).mean(axis=2)
-    return float((table.table * right).sum() / table.table.shape[1])
+    accuracy = (guesses[:, None, :] == table.signs[None]).mean(axis=2)
+    return float((table.table * accuracy).sum() / table.table.shape[1])
 
 
 @statement("eq:maximum-likelihood-guesser", "Section 5")
@@ -72,7 +72,9 @@ def _from_definition(table: NDArray[Any], theta: NDArray[Any], rate: float) -> d
     datasets = list(product(range(size), repeat=n))
     weight = {d: float(np.prod([theta[i, x] for i, x in enumerate(d)])) for d in datasets}
     outputs = range(len(table))
-    ddp, ac, ae = 0.0, 0.0, 0.0
+    ddp = 0.0
+    ac_ddp = 0.0
+    ae_ac_ddp = 0.0
     for o in outputs:
         probability = sum(weight[d] * table[(o, *d)] for d in datasets)
         accuracy = []
@@ -85,9 +87,9 @@ def _from_definition(table: NDArray[Any], theta: NDArray[Any], rate: float) -> d
             loss = np.log(max(likelihoods) / min(likelihoods))
             ddp = max(ddp, loss)
             accuracy.append(1 / (1 + np.exp(-rate * loss)))
-        ac += probability * max(accuracy)
-        ae += probability * float(np.mean(accuracy))
-    return {"DDP": rate * ddp, "AC-DDP": ac, "AE-AC-DDP": ae}
+        ac_ddp += probability * max(accuracy)
+        ae_ac_ddp += probability * float(np.mean(accuracy))
+    return {"DDP": rate * ddp, "AC-DDP": ac_ddp, "AE-AC-DDP": ae_ac_ddp}
 
 
 @definition("eq:ddp-levels", "Section 5")
@@ -138,8 +140,8 @@ def general_loss(factor: float = 1.0, others: str = "drawn from Θ") -> Cases:
                 rest = [theta[j, d[j]] for j in range(n) if j != i]
                 likelihoods[d[i]] += sampled.table[(o, *d)] * float(np.prod(rest))
             loss = factor * (np.log(likelihoods[:, None]) - np.log(likelihoods[None, :]))
-            own = sampled.privacy_loss[o, i]
-            yield f"|X| = {size}, n = {n}", float(np.abs(loss - own).max()), 0.0
+            of_library = sampled.privacy_loss[o, i]
+            yield f"|X| = {size}, n = {n}", float(np.abs(loss - of_library).max()), 0.0
 
 
 @definition("def:max-divergence-total-variation-distance", "Definition C.2")
@@ -174,18 +176,22 @@ def spoilt_response(epsilon: float) -> Channel:
     return uneven_response(truth)
 
 
+#: The values of p and a that are tried.
+_GRID = np.linspace(0, 1, 401)
+
+
 @cache
 def _largest_share(a: float) -> float:
     """The largest p for which the first bit is (p, a)-probably approximately RR."""
-    table, grid = spoilt_response(LN3), np.linspace(0, 1, 401)
-    return float(max(q for q in grid if probably_approximately_rr(table, LN3, q, a)[0]))
+    table = spoilt_response(LN3)
+    return float(max(q for q in _GRID if probably_approximately_rr(table, LN3, q, a)[0]))
 
 
 @cache
 def _least_gap(index: int) -> float:
     """The least a for which this bit is (1, a)-probably approximately RR."""
-    table, grid = spoilt_response(LN3), np.linspace(0, 1, 401)
-    return float(min(a for a in grid if probably_approximately_rr(table, LN3, 1.0, a)[index]))
+    table = spoilt_response(LN3)
+    return float(min(a for a in _GRID if probably_approximately_rr(table, LN3, 1.0, a)[index]))
 
 
 @definition("def:probably-approximately-randomized-response", "Section C.3")
@@ -200,8 +206,8 @@ def probably_approximately(share: float = 0.75, gap: float = 0.25, others: float
     success = [
         float(np.mean([table.table[(table.signs[:, 0] == s[0]), j].sum() for j, s in pair]))
         for pair in (
-            [(j, s) for j, s in enumerate(table.signs) if tuple(s[1:]) == others]
-            for others in product((-1, 1), repeat=2)
+            [(j, s) for j, s in enumerate(table.signs) if tuple(s[1:]) == values]
+            for values in product((-1, 1), repeat=2)
         )
     ]
     from_definition = float(np.mean(np.array(success) >= p(LN3) - 0.1))

@@ -24,15 +24,16 @@ from oralib.bounds import Exact, Rule, Steinke
 from oralib.ground.rounding import first_largest
 from oralib.ground.types import Feedback
 
-#: Why Monte Carlo rows let small changes pass.
+#: The reason for which Monte Carlo rows let small changes pass.
 TOO_SMALL = "smaller than what this many audits can tell"
 #: The rule of the paper's bound.
 _STEINKE = Steinke()
 
 
 def _rises(table: pd.DataFrame, column: str = "bound", errors: float = 4.0) -> Finding:
-    """No value of a column falls below an earlier one by more than the standard errors allow."""
-    value, error = table[column].to_numpy(), table[f"{column}_se"].to_numpy()
+    """Find whether no value of a column falls below an earlier one by more than errors allow."""
+    value = table[column].to_numpy()
+    error = table[f"{column}_se"].to_numpy()
     for j in range(1, len(table)):
         before = first_largest(value[:j])
         drop = value[before] - value[j]
@@ -63,18 +64,23 @@ def best_number_of_guesses(
 ) -> Finding:
     """Taking fewer guesses raises efficacy and estimate, while the bound is best in between."""
     table = _figure_1()
-    bound, error = table["bound"].to_numpy(), table["bound_se"].to_numpy()
+    bound = table["bound"].to_numpy()
+    error = table["bound_se"].to_numpy()
     finite = np.isfinite(table["estimation"])
     moves = [
         bool((efficacy * np.diff(table["efficacy"]) > 0).all()),
         bool((estimate * np.diff(table["estimation"][finite]) > 0).all()),
     ]
     place = first_largest(bound)
-    ahead = [(bound[place] - bound[end]) / np.hypot(error[place], error[end]) for end in (0, -1)]
-    best_place = "in between" if min(ahead) > 4 else "first" if ahead[0] <= 4 else "last"
-    evidence = f"the best mean bound is {bound[place]:.3f} (s.e. {error[place]:.3f}), at k/n = "
-    evidence += f"{table['x'][place]:g}; the efficacy falls with k"
-    return Finding(all(moves) and best_place == best, evidence)
+    leads = [(bound[place] - bound[end]) / np.hypot(error[place], error[end]) for end in (0, -1)]
+    best_place = "in between"
+    if min(leads) <= 4:
+        best_place = "first" if leads[0] <= 4 else "last"
+    return Finding(
+        all(moves) and best_place == best,
+        f"the best mean bound is {bound[place]:.3f} (s.e. {error[place]:.3f}), "
+        f"at k/n = {table['x'][place]:g}; the efficacy falls with k",
+    )
 
 
 @cache
@@ -84,7 +90,7 @@ def _figure_2() -> pd.DataFrame:
     return pd.concat([quoted, experiments.elements_per_coordinate((32,), trials=2000)])
 
 
-#: Why we cannot see a small change of a number that the paper quotes with an error of 0.01.
+#: The reason why no small change is seen of a number that the paper quotes with an error of 0.01.
 _WITHIN_ERRORS = "within three of the standard errors that the paper quotes"
 
 
@@ -139,10 +145,10 @@ def _trend(table: pd.DataFrame, column: str) -> int:
     return 0 if abs(z) < 4 else int(np.sign(z))
 
 
-#: As far as the paper discusses its Figure 3; it does not say how far the axis goes.
+#: Elements per coordinate, as far as the paper discusses its Figure 3; it does not give the axis.
 _PER_COORDINATE = (1, 2, 3, 5, 8, 12, 20)
 
-#: Standard error of a mean bound of 200 audits, which is what the paper's figure shows.
+#: The standard error of a mean bound of 200 audits, as the paper's Figure 3 shows them.
 _FIGURE_ERROR = 0.014
 
 
@@ -158,8 +164,8 @@ def _adaptive_dpsgd(ratios: Sequence[int], feedback: Feedback, trials: int) -> p
         counts = simulate_single_step(
             _one_step(ratio), 1.0, feedback=feedback, trials=trials, seed=1
         )
-        found = experiments.summary(counts, 0.05, 1e-5, proved=feedback != "full")
-        rows.append({"x": ratio, **found})
+        summary = experiments.summary(counts, 0.05, 1e-5, proved=feedback != "full")
+        rows.append({"x": ratio, **summary})
     return pd.DataFrame(rows)
 
 
@@ -195,9 +201,10 @@ def figure_of_dpsgd(best: int = 5, feedback: Feedback = "full", above: bool = Tr
     """
     adaptive = _adaptive_dpsgd(_PER_COORDINATE, feedback, 400)
     ora = {s: _without_feedback(s, 1e-5) for s in range(1, 21)}
-    most, falls = max(ora.values()), ora[20] < ora[best] - 4 * _FIGURE_ERROR
-    on_top = most - ora[best] <= _FIGURE_ERROR
-    evidence = f"ORA has {ora[best]:.3f} at {best}, {most:.3f} at most and {ora[20]:.3f} at 20"
+    largest = max(ora.values())
+    falls = ora[20] < ora[best] - 4 * _FIGURE_ERROR
+    on_top = largest - ora[best] <= _FIGURE_ERROR
+    evidence = f"ORA has {ora[best]:.3f} at {best}, {largest:.3f} at most and {ora[20]:.3f} at 20"
     lead = [
         (row["bound"] - ora[int(row["x"])]) / row["bound_se"]
         for row in adaptive.to_dict("records")
@@ -220,14 +227,16 @@ def _by_epsilon(what: str) -> pd.DataFrame:
 
 
 def _has_effect(table: pd.DataFrame, effect: bool, direction: int) -> Finding:
-    """At every ε some points differ by more than chance, and the mean bound grows with ε."""
-    evidence, ahead = [], []
+    """Find whether points differ by more than chance at every ε, and bounds grow with ε."""
+    evidence = []
+    leads = []
     epsilons = np.unique(table["epsilon"])
     for epsilon in epsilons:
         part = table.query("epsilon == @epsilon").reset_index()
-        best, worst = first_largest(part["bound"]), first_least(part["bound"])
+        best = first_largest(part["bound"])
+        worst = first_least(part["bound"])
         error = float(np.hypot(part["bound_se"][best], part["bound_se"][worst]))
-        ahead.append((part["bound"][best] - part["bound"][worst]) / error)
+        leads.append((part["bound"][best] - part["bound"][worst]) / error)
         ends = [
             f"{part['bound'][i]:.2f} (s.e. {part['bound_se'][i]:.2f}) at {part['x'][i]:g}"
             for i in (worst, best)
@@ -235,7 +244,7 @@ def _has_effect(table: pd.DataFrame, effect: bool, direction: int) -> Finding:
         evidence.append(f"for ε = {epsilon:g} the mean bound is {' and '.join(ends)}")
     bounds = table["bound"].to_numpy().reshape(len(epsilons), -1)
     moves = bool((direction * np.diff(bounds, axis=0) > 0).all())
-    return Finding((min(ahead) > 4) == effect and moves, "; ".join(evidence))
+    return Finding((min(leads) > 4) == effect and moves, "; ".join(evidence))
 
 
 #: The paper says nothing about the curves of Figures 7 and 8.
@@ -273,8 +282,8 @@ def _figure_9() -> pd.DataFrame:
 @cache
 def _exact_means_of_figure_9() -> dict[str, list[float]]:
     return {
-        word: [mean_bound(count_in_sets_law(s, 100, word)) for s in range(1, 11)]
-        for word in ("none", "full")
+        feedback: [mean_bound(count_in_sets_law(s, 100, feedback)) for s in range(1, 11)]
+        for feedback in ("none", "full")
     }
 
 
@@ -293,12 +302,16 @@ def figure_of_count_in_sets(
     factors = {"none": mean_ora, "full": mean_adaptive}
     rows = []
     for row in _figure_9().to_dict("records"):
-        word, s = row["feedback"], row["x"]
-        mean = factors[word] * exact[word][s - 1]
-        rows.append((f"{word}, s = {s}", row["bound"], row["bound_se"], mean))
-    evidence = f"ORA falls from {exact['none'][0]:.2f} to {exact['none'][-1]:.2f}, "
-    evidence += f"AORA rises from {exact['full'][0]:.2f} to {exact['full'][-1]:.2f}"
-    return all_of(near(rows), Finding(moves, evidence))
+        feedback = row["feedback"]
+        s = row["x"]
+        mean = factors[feedback] * exact[feedback][s - 1]
+        rows.append((f"{feedback}, s = {s}", row["bound"], row["bound_se"], mean))
+    directions = Finding(
+        moves,
+        f"ORA falls from {exact['none'][0]:.2f} to {exact['none'][-1]:.2f}, "
+        f"AORA rises from {exact['full'][0]:.2f} to {exact['full'][-1]:.2f}",
+    )
+    return all_of(near(rows), directions)
 
 
 @cache
@@ -366,11 +379,12 @@ def adaptive_beyond_forty(steinke: int = -1, valid: int = 0) -> Finding:
     full = _adaptive_dpsgd((40, 160), "full", 100)
     one_way = _adaptive_dpsgd((40, 160), "one-way", 100)
     moves = (_trend(full, "bound"), _trend(one_way, "bound"), _trend(one_way, "valid"))
-    evidence = (
-        f"bound of Steinke et al. at 40 and 160: {' and '.join(_with_errors(full, 'bound'))}; "
+    of_steinke = " and ".join(_with_errors(full, "bound"))
+    of_random_r = " and ".join(_with_errors(one_way, "valid"))
+    return Finding(
+        moves == (steinke, steinke, valid),
+        f"bound of Steinke et al. at 40 and 160: {of_steinke}; random-r bound: {of_random_r}",
     )
-    evidence += f"random-r bound: {' and '.join(_with_errors(one_way, 'valid'))}"
-    return Finding(moves == (steinke, steinke, valid), evidence)
 
 
 # --------------------------------------------------------------------- how much one run can show
@@ -427,13 +441,14 @@ def control(bound: float = 1.042, share: float = 0.62) -> Finding:
     weights to 1.31.
     """
     ladder = pd.read_csv(book_file("data/ladder.csv"), index_col="change")
-    start, again = ladder.loc["as in the paper"], _many_weights().loc["control"]
+    start = ladder.loc["as in the paper"]
+    middle = _many_weights().loc["control"]
     end = _many_weights().loc["800,000 canaries"]
     rise = end["bound"] - start["bound"]
-    risen = (again["bound"] - start["bound"]) / rise
-    errors = np.array([again["bound_se"], (1 - risen) * start["bound_se"], risen * end["bound_se"]])
+    risen = (middle["bound"] - start["bound"]) / rise
+    errors = [middle["bound_se"], (1 - risen) * start["bound_se"], risen * end["bound_se"]]
     of_rise = ("share of the rise", risen, float(np.linalg.norm(errors)) / rise, share)
-    return near([("the paper's audit", again["bound"], again["bound_se"], bound), of_rise])
+    return near([("the paper's audit", middle["bound"], middle["bound_se"], bound), of_rise])
 
 
 @ours("ours:dropping-is-free", "This book", "quadrature")
@@ -451,20 +466,30 @@ def dropping_is_free(factor: float = 1.0, dropped: str = "by the output") -> Cas
 @cache
 def _leaks_of_two_steps(dropped: str) -> list[tuple[str, float, float]]:
     """(name, δ of a canary among two, of which one may be dropped, δ of a canary alone)."""
-    rate, sigma = 0.4, 0.9
+    rate = 0.4
+    sigma = 0.9
     grid, step = np.linspace(-7, 9, 801, retstep=True)
-    nobody, one, two = stats.norm.pdf(grid, np.array([[0], [1], [2]]), sigma)
-    alone = (1 - rate) * nobody + rate * one
-    both = (1 - rate) ** 2 * nobody + 2 * rate * (1 - rate) * one + rate**2 * two
+    of_sums = stats.norm.pdf(grid, np.array([[0], [1], [2]]), sigma)
+    # The density of the output of a step, by the number of canaries in the data.
+    nobody = of_sums[0]
+    alone = (1 - rate) * of_sums[0] + rate * of_sums[1]
+    pair = (1 - rate) ** 2 * of_sums[0] + 2 * rate * (1 - rate) * of_sums[1] + rate**2 * of_sums[2]
 
-    def law(first: bool, second: bool, least: float, most: float) -> Any:
-        """The density of two outputs, by who is in the data and who is dropped after the first."""
-        with_all = (nobody, alone, both)[first + second]
+    def law(first: bool, second: bool, low_end: float, high_end: float) -> Any:
+        """The density of two outputs, by who is in the data and who is dropped after the first.
+
+        The first canary is dropped after an output below the low end, the second one after an
+        output above the high end.
+        """
+        with_all = (nobody, alone, pair)[first + second]
         if dropped == "by a coin":  # the second canary is left out of step two without the first
             return np.outer(with_all, with_all if first else nobody)
-        of_second, of_first = (alone if there else nobody for there in (second, first))
-        low, high = (grid < least)[:, None], (grid > most)[:, None]
-        return with_all[:, None] * np.where(low, of_second, np.where(high, of_first, with_all))
+        without_first = alone if second else nobody
+        without_second = alone if first else nobody
+        is_low = (grid < low_end)[:, None]
+        is_high = (grid > high_end)[:, None]
+        after = np.where(is_low, without_first, np.where(is_high, without_second, with_all))
+        return with_all[:, None] * after
 
     def leak(epsilon: float, with_it: Any, without: Any) -> float:
         pairs = ((with_it, without), (without, with_it))

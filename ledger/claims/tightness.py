@@ -35,7 +35,7 @@ from oralib.mechanisms.sets import CountInSets, Xor, XorRandomizedResponse
 
 @cache
 def _families_are_the_mechanisms() -> Finding:
-    """On few elements the families have the efficacies of the mechanisms' tables."""
+    """Find whether families of few elements have the efficacies of the mechanisms' tables."""
     members: dict[str, tuple[Any, int]] = {
         "LRR_1": (LocalRandomizedResponse(1.0), 3),
         "XOR": (Xor(), 3),
@@ -52,7 +52,7 @@ def _families_are_the_mechanisms() -> Finding:
 
 @cache
 def _tight_families() -> dict[str, bool]:
-    """Whether E*_K tends to p(ε) for every K: then it does so for some K that grows with n."""
+    """True if E*_K tends to p(ε) for every K: then it does so for some K that grows with n."""
     return {
         name: all(
             abs(family.efficacy(SIZE, k) - p(family.epsilon)) < 1e-12
@@ -126,16 +126,16 @@ def local_algorithms_are_tight(tau: float = 1.0, privacy_level: float = 1.0) -> 
     """
     findings = []
     for table in _local_parts().values():
-        taken = np.abs(table.privacy_loss[:, 0]) >= tau * table.epsilon * (1 - 1e-12)
-        often = float(table.probability[taken].sum())
-        success = float((table.probability * table.guess_accuracy[:, 0])[taken].sum())
-        findings.append(Finding(often > 0, f"an element is guessed with probability {often:.3g}"))
-        if often > 0:
-            findings.append(bounds_tend(success / often, privacy_level * table.epsilon))
+        is_guessed = np.abs(table.privacy_loss[:, 0]) >= tau * table.epsilon * (1 - 1e-12)
+        chance = float(table.probability[is_guessed].sum())
+        right_chance = float((table.probability * table.guess_accuracy[:, 0])[is_guessed].sum())
+        findings.append(Finding(chance > 0, f"an element is guessed with probability {chance:.3g}"))
+        if chance > 0:
+            findings.append(bounds_tend(right_chance / chance, privacy_level * table.epsilon))
     for epsilon in (0.5, 2.0):  # Local Laplace, where no output has a loss above ε
-        success, often = laplace_success(epsilon, tau * epsilon) if tau <= 1 else (0.5, 0.0)
+        success, chance = laplace_success(epsilon, tau * epsilon) if tau <= 1 else (0.5, 0.0)
         findings.append(
-            Finding(often > 0, f"an element of LLP is guessed with probability {often:.3g}")
+            Finding(chance > 0, f"an element of LLP is guessed with probability {chance:.3g}")
         )
         findings.append(bounds_tend(success, privacy_level * epsilon))
     return all_of(*findings)
@@ -144,8 +144,9 @@ def local_algorithms_are_tight(tau: float = 1.0, privacy_level: float = 1.0) -> 
 @cache
 def _mechanisms_with_guessers() -> list[tuple[float, bool, float]]:
     """(ε, is the mechanism with its guesser LRR_ε?, efficacy) of all guessers of small tables."""
-    signs, rows = sign_vectors(2), []
-    right = (signs[:, None, :] == signs[None]).mean(axis=2)
+    signs = sign_vectors(2)
+    accuracy = (signs[:, None, :] == signs[None]).mean(axis=2)
+    rows = []
     for epsilon in (0.0, 0.5, LN3, 2.0):
         response = randomized_response(2, p(epsilon))
         parity = channel(XorRandomizedResponse(epsilon), 2)
@@ -153,8 +154,8 @@ def _mechanisms_with_guessers() -> list[tuple[float, bool, float]]:
             for guesser in product(range(4), repeat=len(table)):
                 composed = np.zeros((4, 4))
                 np.add.at(composed, list(guesser), table)
-                same = bool(np.allclose(composed, response, atol=1e-9))
-                rows.append((epsilon, same, float((composed * right).sum() / 4)))
+                is_response = bool(np.allclose(composed, response, atol=1e-9))
+                rows.append((epsilon, is_response, float((composed * accuracy).sum() / 4)))
     return rows
 
 
@@ -165,11 +166,11 @@ def _mechanisms_with_guessers() -> list[tuple[float, bool, float]]:
 def perfect_only_for_randomized_response(least: float = 0.0, privacy_level: float = 1.0) -> Finding:
     """A guesser has efficacy p(ε(M)) if and only if mechanism and guesser together are LRR_ε(M)."""
     rows = [row for row in _mechanisms_with_guessers() if row[0] >= least]
-    for epsilon, same, efficacy in rows:
+    for epsilon, is_response, efficacy in rows:
         perfect = abs(efficacy - p(privacy_level * epsilon)) < 1e-9
-        if perfect != same:
-            words = "perfect but not LRR" if perfect else "LRR but not perfect"
-            return Finding(False, f"for ε = {epsilon:.4g} a guesser is {words}")
+        if perfect != is_response:
+            contradiction = "perfect but not LRR" if perfect else "LRR but not perfect"
+            return Finding(False, f"for ε = {epsilon:.4g} a guesser is {contradiction}")
     return Finding(True, f"true of all {len(rows)} guessers")
 
 
@@ -192,10 +193,11 @@ def _tables_to_post_process() -> dict[str, Channel]:
 
 @cache
 def _some_function_makes_response(name: str, own_coins: bool) -> bool:
-    """Whether a function of a table's output, with or without its own coins, is LRR_ε(M)."""
+    """True if a function of a table's output, with or without its own coins, is LRR_ε(M)."""
     table = _tables_to_post_process()[name]
     goal = randomized_response(2, p(table.epsilon))
-    outputs, values = len(table.table), len(goal)
+    outputs = len(table.table)
+    values = len(goal)
     if not own_coins:
         # All functions at once: what each output becomes, one function per row.
         chosen = np.indices((values,) * outputs).reshape(outputs, -1).T
@@ -231,9 +233,9 @@ def perfect_if_some_function_exists(privacy_level: float = 1.0, own_coins: bool 
 
 
 def _by_others(index: int, good: float, bad: float, bad_values: int) -> NDArray[Any]:
-    """How truthfully one bit is told: badly at this many of the four values of the two others."""
-    others = np.delete(sign_vectors(3) > 0, index, axis=1) @ np.array([2, 1])
-    return np.where(others < bad_values, bad, good)
+    """The truthfulness of one bit: bad at ``bad_values`` of the four values of the two others."""
+    value_of_others = np.delete(sign_vectors(3) > 0, index, axis=1) @ np.array([2, 1])
+    return np.where(value_of_others < bad_values, bad, good)
 
 
 @statement("lem:approaches-perfect-efficacy-iff-mostly-probably-approximately-rr", "Lemma C.9")
@@ -259,10 +261,11 @@ def shares_decide(lower: float = 1.0, upper: float = 1.0) -> Cases:
         # One of three indices is not good, for exactly two of four values of the others.
         truth = [np.full(8, top), np.full(8, top), _by_others(2, top, top - 0.2, 2)]
         table = uneven_response(np.column_stack(truth))
-        most, gap = 0.5 + 1e-9, 0.2 - 1e-9
-        share = float(probably_approximately_rr(table, epsilon, most, gap).mean())
+        values = 0.5 + 1e-9
+        gap = 0.2 - 1e-9
+        share = float(probably_approximately_rr(table, epsilon, values, gap).mean())
         success = float(success_given_others(table).mean())
-        limit = top - upper * (1 - share) * (1 - most) * gap
+        limit = top - upper * (1 - share) * (1 - values) * gap
         yield f"upper, P = {top:.3g}", success, limit
 
 
@@ -282,7 +285,8 @@ def approaches_randomized_response(share: float = 1.0) -> Finding:
     """Without abstentions ORA is tight if and only if the algorithm, after some post-processing,
     approaches LRR: in a share of indices that tends to 1.
     """
-    response, coin = randomized_response(1, p(1.0)), np.full((2, 2), 0.5)
+    response = randomized_response(1, p(1.0))
+    coin = np.full((2, 2), 0.5)
 
     def structure() -> Any:
         for coins in (0, 1, 2, 4):
@@ -345,6 +349,6 @@ def one_run_simulates_classic(rounds: int = 0, local: bool = True) -> Cases:
             if not local:  # half the time the first element's part stands for all
                 first = np.repeat(part.table, 2 ** (n - 1), axis=1)
                 table = Channel(np.vstack([0.5 * table.table, 0.5 * first]))
-            one = np.pad(one_run_law(table, guesser), (0, rounds))
-            many = classic_law(part, guesser, n + rounds)
-            yield f"{name}, n = {n}", float(np.abs(one - many).max()), 0.0
+            of_one_run = np.pad(one_run_law(table, guesser), (0, rounds))
+            of_rounds = classic_law(part, guesser, n + rounds)
+            yield f"{name}, n = {n}", float(np.abs(of_one_run - of_rounds).max()), 0.0

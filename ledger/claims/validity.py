@@ -18,9 +18,9 @@ from oralib import p
 
 
 def binomial_law(sizes: dict[int, float], success: float) -> Law:
-    """Guesses that are right independently, their number drawn beforehand."""
-    most = max(sizes)
-    law = np.zeros((most + 1, most + 1))
+    """The law of guesses that are right independently, their number drawn beforehand."""
+    n = max(sizes)
+    law = np.zeros((n + 1, n + 1))
     for r, share in sizes.items():
         law[: r + 1, r] = share * stats.binom.pmf(np.arange(r + 1), r, success)
     return law
@@ -48,9 +48,10 @@ def _fixed_laws() -> dict[str, tuple[float, Law]]:
 
 
 def _all_or_none(epsilon: float, n: int) -> Law:
-    """All of n guesses are right, with probability p(ε), or none is."""
+    """The law of n guesses that are all right, with probability p(ε), or all wrong."""
     law = np.zeros((n + 1, n + 1))
-    law[n, n], law[0, n] = p(epsilon), 1 - p(epsilon)
+    law[n, n] = p(epsilon)
+    law[0, n] = 1 - p(epsilon)
     return law
 
 
@@ -86,8 +87,9 @@ def condition_for_validity(dominated: str = "on the whole", success: float = 1.0
     """If V is stochastically dominated by Bin(R, p(ε)), the bound is valid."""
     for name, (epsilon, law) in _laws(success).items():
         q = min(1.0, success * p(epsilon))
-        one, other = _upper_tail(law), _upper_tail(_same_r(law, q))
-        if not _CONDITIONS[dominated](one, other):
+        tails = _upper_tail(law)
+        limits = _upper_tail(_same_r(law, q))
+        if not _CONDITIONS[dominated](tails, limits):
             continue
         sizes = np.nonzero(law.sum(axis=0))[0].tolist() if len(law) < 100 else []
         # Just above a tail, so that a count is rejected.

@@ -18,8 +18,8 @@ def first_least(values: Iterable[float]) -> int:
     1
     """
     numbers = np.fromiter(values, dtype=float)
-    least = numbers.min()
-    return int(np.argmax(numbers <= least + 1e-12 * max(1.0, abs(least))))
+    minimum = numbers.min()
+    return int(np.argmax(numbers <= minimum + 1e-12 * max(1.0, abs(minimum))))
 
 
 def equal(cases: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) -> Finding:

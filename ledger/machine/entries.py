@@ -1,4 +1,4 @@
-"""What a claim is, how it is entered in the ledger, and how its verdict is computed.
+"""Claims: how one is entered in the ledger, and how its verdict is computed.
 
 A row of the ledger is a check, a function under decorators that say the rest about its claim::
 
@@ -40,8 +40,10 @@ CORRECTED = "holds with a correction"
 FAILS = "fails as stated"
 IMPLEMENTED = "implemented"
 
-#: What a row is about. A definition cannot hold; it can be implemented, and its properties checked.
-STATEMENT, DEFINITION, OURS = "statement", "definition", "ours"
+#: The sorts of claims. A definition cannot hold; it can be implemented, and its properties checked.
+STATEMENT = "statement"
+DEFINITION = "definition"
+OURS = "ours"
 
 Kind = Literal[
     "exact enumeration",
@@ -53,7 +55,7 @@ Kind = Literal[
 ]
 Decorator = Callable[[Check], Check]
 
-#: Changes by which the fineness of simulations is told, largest first.
+#: Changes of a number, in percent, by which the fineness of a simulation is found, largest first.
 PERCENTS = (10.0, 5.0, 2.0, 1.0)
 
 
@@ -62,26 +64,26 @@ PERCENTS = (10.0, 5.0, 2.0, 1.0)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out for a claim."""
+    """The verdict on a claim, with its evidence."""
 
     claim: "Claim"
     #: Holds, holds with a correction, or fails as stated; for a definition implemented or fails.
     verdict: str
-    #: For the version that the paper states.
+    #: The evidence for the version that the paper states.
     evidence: str
-    #: For our correction, if one was needed.
+    #: The evidence for our correction, if one was needed.
     evidence_of_correction: str
     #: Whether the check accepted some version.
     accepted: bool
     #: The mutants that the check rejected, and those that it let pass; empty if none were tried.
     rejected: tuple[Mutant, ...] = ()
     passed: tuple[Mutant, ...] = ()
-    #: How fine a simulation tells: for each number the least change, in percent, that is rejected.
+    #: The fineness of a simulation: for each number the least change, in percent, that is rejected.
     finest: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def tried(self) -> int:
-        """How many mutants were tried."""
+        """The number of mutants that were tried."""
         return len(self.rejected) + len(self.passed)
 
     @property
@@ -96,14 +98,14 @@ class Verdict:
 
     @property
     def as_expected(self) -> bool:
-        """Whether the verdict is the expected one, and the check as sharp as the claim says."""
+        """True if the verdict is the expected one, and the check as sharp as the claim says."""
         expected = self.verdict == self.claim.expected and self.accepted
         return expected and not self.missed and not self.needlessly_excused
 
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """One checkable statement."""
+    """A statement that can be checked."""
 
     #: Its place in the ledger.
     number: int
@@ -113,11 +115,11 @@ class Claim:
     sort: str
     #: Where the paper (or this book) states it.
     place: str
-    #: Which kind of check it has.
+    #: The kind of its check.
     kind: Kind
     #: In one line, in our words.
     statement: str
-    #: From the parts of a claim to a finding.
+    #: The check, from the parts of a claim to a finding.
     check: Check
     #: The parts as the paper states them.
     stated: Mapping[str, Any]
@@ -125,58 +127,79 @@ class Claim:
     explained: str
     #: The verdict that we expect.
     expected: str
-    #: What we say if the paper's parts do not hold, and the parts that we change then.
+    #: Our correction in words, if the paper's parts do not hold, and the parts that it changes.
     correction: str = ""
     corrected: Mapping[str, Any] | None = None
     #: For a claim that fails and has no correction, parts that the check accepts.
     control: Mapping[str, Any] | None = None
     #: Small changes that the check must reject, or an excuse.
     mutants: tuple[Mutant, ...] = ()
-    #: What the check cannot see, in words.
+    #: In words, what the check cannot see.
     remark: str = ""
 
     def verdict(self, *, mutants: bool = False) -> Verdict:
         """Run the check on every version and, if asked, on the mutants of the accepted one."""
         finding = self.check(**self.stated)
-        accepted = dict(self.stated) if finding.holds else None
-        evidence, word = "", FAILS
+        name = FAILS
+        accepted: Mapping[str, Any] | None = None
+        evidence_of_correction = ""
         if finding.holds:
-            word = IMPLEMENTED if self.sort == DEFINITION else HOLDS
+            name = IMPLEMENTED if self.sort == DEFINITION else HOLDS
+            accepted = self.stated
         elif self.corrected is not None:
             parts = {**self.stated, **self.corrected}
             correction = self.check(**parts)
-            evidence = correction.evidence
+            evidence_of_correction = correction.evidence
             if correction.holds:
-                word, accepted = CORRECTED, parts
+                name = CORRECTED
+                accepted = parts
         elif self.control is not None:
             parts = {**self.stated, **self.control}
-            accepted = parts if self.check(**parts).holds else None
-        verdict = Verdict(self, word, finding.evidence, evidence, accepted is not None)
-        return verdict if accepted is None or not mutants else self._try_mutants(verdict, accepted)
+            if self.check(**parts).holds:
+                accepted = parts
+        is_accepted = accepted is not None
+        verdict = Verdict(self, name, finding.evidence, evidence_of_correction, is_accepted)
+        if accepted is None or not mutants:
+            return verdict
+        return self._try_mutants(verdict, accepted)
 
     def _try_mutants(self, verdict: Verdict, accepted: Mapping[str, Any]) -> Verdict:
         passed: list[Mutant] = []
         rejected: list[Mutant] = []
         for mutant in self.mutants:
             parts = {**accepted, mutant.part: mutant.change(accepted[mutant.part])}
-            (passed if self.check(**parts).holds else rejected).append(mutant)
+            if self.check(**parts).holds:
+                passed.append(mutant)
+            else:
+                rejected.append(mutant)
         finest = self._finest(accepted) if self.kind == "Monte Carlo" else {}
         return replace(verdict, rejected=tuple(rejected), passed=tuple(passed), finest=finest)
 
     def _finest(self, accepted: Mapping[str, Any]) -> dict[str, float]:
-        """Of up and down the worse; one of them does not count if that makes the claim weaker."""
-        found: dict[str, float] = {}
+        """The least change, in percent, that is rejected of each number.
+
+        Of changes up and down the larger counts, or the only one that is ever rejected: the other
+        makes the claim weaker.
+        """
+        finest: dict[str, float] = {}
         for part, sign in product(accepted, (1, -1)):
-            value, least = accepted[part], 0.0
-            if isinstance(value, float) and value not in (0.0, inf):
-                for percent in PERCENTS:
-                    parts = {**accepted, part: value * (1 + sign * percent / 100)}
-                    if self.check(**parts).holds:
-                        break
-                    least = percent
-            if least:
-                found[part] = max(least, found.get(part, 0.0))
-        return found
+            value = accepted[part]
+            if not _is_varied(value):
+                continue
+            rejected = 0.0
+            for percent in PERCENTS:
+                parts = {**accepted, part: value * (1 + sign * percent / 100)}
+                if self.check(**parts).holds:
+                    break
+                rejected = percent
+            if rejected:
+                finest[part] = max(rejected, finest.get(part, 0.0))
+        return finest
+
+
+def _is_varied(value: Any) -> bool:
+    """True for a number that a change in percent changes."""
+    return isinstance(value, float) and value not in (0.0, inf)
 
 
 # -------------------------------------------------------- decorators that enter a claim
@@ -210,34 +233,37 @@ def _enter(sort: str, label: str, place: str, kind: Kind = "exact enumeration") 
             raise ValueError(f"label must be a line of ledger/rows.txt, got {label}")
         parameters = inspect.signature(check).parameters.values()
         stated = {parameter.name: parameter.default for parameter in parameters}
-        words = " ".join((check.__doc__ or "").split())
+        text = " ".join((check.__doc__ or "").split())
         details = {"expected": IMPLEMENTED if sort == DEFINITION else HOLDS, **_details(check)}
         details.setdefault("explained", own_place(place))
         details["mutants"] = _all_mutants(stated, details.get("mutants", ()))
-        strict, number = _with_known_words(check, stated, details), _ROWS.index(label) + 1
-        _LEDGER[label] = Claim(number, label, sort, place, kind, words, strict, stated, **details)
+        strict = _with_known_words(check, stated, details)
+        number = _ROWS.index(label) + 1
+        _LEDGER[label] = Claim(number, label, sort, place, kind, text, strict, stated, **details)
         return strict
 
     return enter
 
 
 def _with_known_words(check: Check, stated: Mapping[str, Any], details: dict[str, Any]) -> Check:
-    """The check, with an error for words that no version or mutant of the claim has.
+    """Make a check raise an error for words that no version or mutant of the claim has.
 
     Without it, a check that asks for one of two words would take any other for the second.
     """
     versions = [stated, details.get("corrected") or {}, details.get("control") or {}]
-    words = {part: set[str]() for part, value in stated.items() if isinstance(value, str)}
-    for part, known in words.items():
-        known |= {version[part] for version in versions if part in version}
-        known |= {m.change(stated[part]) for m in details["mutants"] if m.part == part}
+    allowed: dict[str, set[str]] = {}
+    for part, value in stated.items():
+        if isinstance(value, str):
+            of_versions = {version[part] for version in versions if part in version}
+            of_mutants = {m.change(value) for m in details["mutants"] if m.part == part}
+            allowed[part] = of_versions | of_mutants
 
     @wraps(check)
     def strict(**parts: Any) -> Finding:
-        for part in words.keys() & parts.keys():
-            if parts[part] not in words[part]:
-                allowed = ", ".join(sorted(words[part]))
-                raise ValueError(f"{part} must be one of {allowed}, got {part}={parts[part]!r}")
+        for part in allowed.keys() & parts.keys():
+            if parts[part] not in allowed[part]:
+                choices = ", ".join(sorted(allowed[part]))
+                raise ValueError(f"{part} must be one of {choices}, got {part}={parts[part]!r}")
         return check(**parts)
 
     return strict
@@ -251,37 +277,39 @@ def _all_mutants(stated: Mapping[str, Any], listed: Sequence[Mutant]) -> tuple[M
             raise ValueError(f"a mutant must change one of {', '.join(stated)}, got {mutant.part}")
         families[mutant.part].append(mutant)
     for part, value in stated.items():
-        if not families[part] and isinstance(value, float) and value not in (0.0, inf):
+        if not families[part] and _is_varied(value):
             families[part] += varied(part)
     return tuple(mutant for family in families.values() for mutant in family)
 
 
-#: A claim of each sort: its label, its place and its kind of check.
-statement, definition, ours = (partial(_enter, sort) for sort in (STATEMENT, DEFINITION, OURS))
+# Decorators that enter a claim of each sort, by its label, its place and its kind of check.
+statement = partial(_enter, STATEMENT)
+definition = partial(_enter, DEFINITION)
+ours = partial(_enter, OURS)
 
 
 def explained(place: str) -> Decorator:
-    """Chapter and anchor that explain the claim, if that is not the statement of its number."""
+    """Name chapter and anchor that explain the claim, if not the statement of its number does."""
     return _detail(explained=place)
 
 
 def correction(words: str, **parts: Any) -> Decorator:
-    """What must be changed for the claim to hold, in words and as parts of the check."""
+    """Say what must be changed for the claim to hold, in words and as parts of the check."""
     return _detail(correction=words, corrected=parts, expected=CORRECTED)
 
 
 def fails_unless(**parts: Any) -> Decorator:
-    """The claim fails, and we have no correction; with these parts the check accepts it."""
+    """Let the claim fail without a correction; with these parts the check accepts it."""
     return _detail(control=parts, expected=FAILS)
 
 
 def mutants(*families: Sequence[Mutant]) -> Decorator:
-    """Changes that the check must reject, beside those of numbers that have none here."""
+    """List changes that the check must reject; numbers without one here are varied anyway."""
     return _detail(mutants=tuple(mutant for family in families for mutant in family))
 
 
 def remark(words: str) -> Decorator:
-    """What the check cannot see, or why it is made as it is."""
+    """Add a remark: the limits of the check, or the reason for its form."""
     return _detail(remark=words)
 
 
@@ -294,13 +322,13 @@ def _detail(**values: Any) -> Decorator:
 
 
 def _details(check: Check) -> dict[str, Any]:
-    """What the decorators below have said about the claim; it is kept with the function."""
+    """The details that decorators have added so far; they are kept with the function."""
     details: dict[str, Any] = vars(check).setdefault("details", {})
     return details
 
 
 def own_place(place: str) -> str:
-    """Chapter and anchor of the first numbered statement that is named, if there is one.
+    """Find chapter and anchor of the first numbered statement of a place, if there is one.
 
     >>> own_place("Theorems 5.1 and C.1")
     '05-efficacy#paper-theorem-5-1'

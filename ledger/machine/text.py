@@ -99,8 +99,8 @@ def score(verdicts: Sequence[Verdict]) -> str:
 
 def count(verdicts: Sequence[Verdict], sort: str, verdict: str | None = None) -> int:
     """The number of claims of a sort, or of those with a verdict."""
-    of_sort = [each.verdict for each in verdicts if each.claim.sort == sort]
-    return len(of_sort) if verdict is None else of_sort.count(verdict)
+    names = [item.verdict for item in verdicts if item.claim.sort == sort]
+    return len(names) if verdict is None else names.count(verdict)
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
