@@ -11,7 +11,7 @@ import ledger
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the verdicts; returns 1 if one is not as expected, 2 for an unknown claim."""
+    """Print the verdicts; return 1 if one is not as expected, 2 for an unknown claim."""
     parser = argparse.ArgumentParser(
         prog="python -m ledger",
         description="Check the claims of the paper and print the verdicts. The exit status is 1 "
@@ -28,9 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="also try small changes of every constant and direction, which each check must reject",
     )
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        return _print(chosen.only, chosen.mutants)
+        return _print(options.only, options.mutants)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -43,13 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _print(only: Sequence[str] | None, mutants: bool) -> int:
-    asked = ledger.claims()
+    """Print the verdicts of all claims, or of some; return the exit status."""
+    claims = ledger.claims()
     if only is not None:
-        wanted = [ledger.find(name).number for name in only]
-        asked = [claim for claim in asked if claim.number in wanted]
+        numbers = [ledger.find(name).number for name in only]
+        claims = [claim for claim in claims if claim.number in numbers]
     verdicts = [
         claim.verdict(mutants=mutants)
-        for claim in tqdm(asked, desc="checking", unit="claim", disable=None, leave=False)
+        for claim in tqdm(claims, desc="checking", unit="claim", disable=None, leave=False)
     ]
     print(ledger.Page(verdicts), flush=True)
     if mutants:
