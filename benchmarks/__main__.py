@@ -33,15 +33,21 @@ from oralib import accounting
 
 SMALL = "--small"
 
-#: What the book shows.
+#: The tables that the page *How long it takes* of the book shows.
 PAGE = BOOK / "data" / "benchmarks.md"
 
+#: The δ of all bounds.
 DELTA = 1e-5
+
+#: The training that audits of DP-SGD play.
 POINT = oralib.DpSgd(n=8000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
 
 
 class Row(NamedTuple):
-    """A task, what it is compared with, the least ratio that we want, and what measures both."""
+    """A task, the code it is compared with, the least ratio that we want, and the measurement.
+
+    The measurement returns the seconds of the other code and of ours.
+    """
 
     task: str
     other: str
@@ -50,6 +56,7 @@ class Row(NamedTuple):
 
 
 def is_small() -> bool:
+    """True if everything is to be measured once, on small problems."""
     return SMALL in sys.argv
 
 
@@ -67,19 +74,21 @@ def seconds(run: Callable[[], object], repeats: int) -> float:
 
 
 def one_bound(theirs: Callable[..., float], counts: Sequence[int], repeats: int) -> tuple:
+    """Measure a single bound."""
     v, r, n = (x // 1000 for x in counts) if is_small() and counts[1] > 10**5 else counts
     plain = seconds(lambda: theirs(v, r, DELTA, n), repeats)
     return plain, seconds(lambda: oralib.epsilon_lower_bound(v, r, delta=DELTA, n=n), 20 * repeats)
 
 
 def ten_thousand() -> tuple[np.ndarray, np.ndarray]:
+    """Random counts: right guesses, and guesses."""
     rng = np.random.default_rng(0)
     r = rng.integers(1, 500 if is_small() else 5001, size=10_000)
     return np.round(r * rng.uniform(0.5, 1, size=10_000)).astype(int), r
 
 
 def many_bounds(theirs: Callable[..., float], quantiles: Sequence[float]) -> tuple:
-    """Per count; theirs is measured on some of the 10,000, at quantiles of the right guesses."""
+    """Measure many bounds, per count; theirs on some of them, at quantiles of the right guesses."""
     v, r = ten_thousand()
     fast = seconds(lambda: oralib.epsilon_lower_bound(v, r, delta=DELTA, n=5000), 3) / v.size
     chosen = np.argsort(v)[[int(x * v.size) for x in quantiles]]
@@ -92,17 +101,19 @@ def many_bounds(theirs: Callable[..., float], quantiles: Sequence[float]) -> tup
 
 
 def loops(v: int, r: int, delta: float, n: int) -> float:
+    """The bound by a loop over its terms."""
     return reference.epsilon_lower_bound(v, r, delta, n, p_value=reference.p_value_loop)
 
 
 def fdp_bound() -> tuple:
+    """Measure a single f-DP bound."""
     plain = seconds(lambda: reference.epsilon_lower_bound_fdp(700, 1000, 5000, DELTA), 20)
-    ours = seconds(lambda: oralib.bounds.Gaussian().lower_bound(700, 1000, n=5000, delta=DELTA), 50)
-    return plain, ours
+    fast = seconds(lambda: oralib.bounds.Gaussian().lower_bound(700, 1000, n=5000, delta=DELTA), 50)
+    return plain, fast
 
 
 def many_fdp_bounds() -> tuple:
-    """Per count; theirs is measured on the first 50 of the 1000."""
+    """Measure 1000 f-DP bounds, per count; theirs on the first 50 of them."""
     rng = np.random.default_rng(0)
     r = rng.integers(100, 5001, size=50 if is_small() else 1000)
     v = np.round(r * rng.uniform(0.5, 1, size=r.size)).astype(int)
@@ -116,7 +127,7 @@ def many_fdp_bounds() -> tuple:
 
 
 def one_by_one() -> tuple:
-    """Per count; 200 of the 10,000 are called one by one."""
+    """Measure many bounds of ours, per count: 200 of them one by one, and all at once."""
     v, r = ten_thousand()
     fast = seconds(lambda: oralib.epsilon_lower_bound(v, r, delta=DELTA, n=5000), 3) / v.size
 
@@ -128,6 +139,7 @@ def one_by_one() -> tuple:
 
 
 def worst_case(theirs: Callable[..., float], repeats: int) -> tuple:
+    """Measure the worst case of full feedback."""
     n = 100 if is_small() else 1000
     plain = seconds(lambda: theirs(1.0, n, 0.05), repeats)
     return plain, seconds(lambda: oralib.adaptive_failure_probability(1.0, n, 0.05), 10)
@@ -137,45 +149,49 @@ def worst_case(theirs: Callable[..., float], repeats: int) -> tuple:
 
 
 def trial(theirs: Callable[..., object], trials: int, play: Callable[..., object]) -> tuple:
+    """Measure audits of DP-SGD, per audit."""
     plain = seconds(lambda: theirs(POINT, 100, trials, 1), 3) / trials
     return plain, seconds(lambda: play(POINT, 100, trials=512, seed=1), 5) / 512
 
 
 def hopping() -> tuple:
+    """Measure audits with canaries that hop, per audit."""
     point = oralib.DpSgd(n=32_000, sigma=2.422402)
     plain = seconds(lambda: reference.simulate_hopping(point, 300, 2, 1), 2) / 2
     return plain, seconds(lambda: oralib.simulate_hopping(point, 300, trials=64, seed=1), 3) / 64
 
 
 def threads() -> tuple:
-    """The same work by two processes of one thread, and by two threads of one process, in turn."""
-    trials, times = 512 if is_small() else 12_800, []
+    """Measure audits by two processes of one thread, and by two threads of one process, in turn."""
+    trials = 512 if is_small() else 12_800
+    times = []
     play = partial(oralib.simulate_dpsgd, POINT, 100, seed=1)
-    most, context = numba.get_num_threads(), get_context("spawn")
-    with ProcessPoolExecutor(2, context, numba.set_num_threads, (1,)) as pool:
+    all_threads = numba.get_num_threads()
+    with ProcessPoolExecutor(2, get_context("spawn"), numba.set_num_threads, (1,)) as pool:
 
-        def both(trials: int) -> None:
+        def by_processes(trials: int) -> None:
             for half in [pool.submit(play, trials=trials // 2) for _ in range(2)]:
                 half.result()
 
-        both(512)  # they have started, and loaded their kernels
+        by_processes(512)  # they start, and load their kernels
         numba.set_num_threads(1)
-        alone = play(trials=512).v
-        numba.set_num_threads(min(2, most))
-        if not np.array_equal(alone, play(trials=512).v):
+        by_one_thread = play(trials=512).v
+        numba.set_num_threads(min(2, all_threads))
+        if not np.array_equal(by_one_thread, play(trials=512).v):
             raise RuntimeError("the number of threads has changed the numbers")
         for _ in range(1 if is_small() else 5):
-            times.append([seconds(lambda run=run: run(trials=trials), 1) for run in (both, play)])
-    numba.set_num_threads(most)
-    processes, ours = np.min(times, axis=0) / trials
-    return float(processes), float(ours)
+            plain = seconds(lambda: by_processes(trials), 1)
+            times.append((plain, seconds(lambda: play(trials=trials), 1)))
+    numba.set_num_threads(all_threads)
+    plain, fast = np.min(times, axis=0) / trials
+    return float(plain), float(fast)
 
 
 # ------------------------------------------------------------------------------------- other tools
 
 
 def calibration() -> tuple:
-    """The calibration of dp-accounting with all its orders, and ours, which uses dp-accounting."""
+    """Measure dp-accounting's calibration with all its orders, and ours, which uses it."""
     plain = seconds(lambda: reference.noise_multiplier(2.0, 1e-5, 100, 0.1), 2)
 
     def fast() -> float:
@@ -187,40 +203,53 @@ def calibration() -> tuple:
 
 
 def command(*arguments: str) -> None:
+    """Run Python with these arguments."""
     subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
 
 
 def processor_seconds(script: str) -> float:
-    """Of a new process that finds no machine code of ours."""
+    """Measure a new process, in seconds of the processor; it finds no machine code of ours."""
+    measure = "import resource; used = resource.getrusage(resource.RUSAGE_SELF)"
+    code = f"{script}\n{measure}\nprint(used.ru_utime + used.ru_stime)"
     with TemporaryDirectory() as empty:
-        ask = "import resource; used = resource.getrusage(resource.RUSAGE_SELF)"
-        line = [sys.executable, "-c", f"{script}\n{ask}\nprint(used.ru_utime + used.ru_stime)"]
         env = {**os.environ, "NUMBA_CACHE_DIR": empty}
+        line = [sys.executable, "-c", code]
         return float(subprocess.check_output(line, env=env, text=True))
 
 
-def imports() -> tuple:
-    """In turn, the best of several of each."""
-    scripts = "import scipy.stats", "import oralib"
-    rounds = [tuple(map(processor_seconds, scripts)) for _ in range(1 if is_small() else 5)]
+def processes(*scripts: str) -> tuple:
+    """Measure new processes in turn, and take the best of several of each."""
+    rounds = [[processor_seconds(script) for script in scripts] for _ in range(_rounds())]
     return tuple(np.min(rounds, axis=0).tolist())
+
+
+def _rounds() -> int:
+    """The number of rounds in which processes take turns."""
+    return 1 if is_small() else 5
+
+
+def imports() -> tuple:
+    """Measure imports."""
+    return processes("import scipy.stats", "import oralib")
+
+
+#: A bound by the quantile of a beta distribution, without oralib.
+_QUANTILE = """import scipy.stats, scipy.special
+scipy.special.logit(scipy.stats.beta.ppf(0.05, 160, 51))"""
 
 
 def first_bound() -> tuple:
-    """In turn, the best of several of each."""
-    quantile = "import scipy.stats, scipy.special\n"
-    quantile += "scipy.special.logit(scipy.stats.beta.ppf(0.05, 160, 51))"
-    scripts = quantile, "import oralib\noralib.epsilon_lower_bound(160, 210)"
-    rounds = [tuple(map(processor_seconds, scripts)) for _ in range(1 if is_small() else 5)]
-    return tuple(np.min(rounds, axis=0).tolist())
+    """Measure the first bound of a new process."""
+    return processes(_QUANTILE, "import oralib\noralib.epsilon_lower_bound(160, 210)")
 
 
 def small_run() -> tuple:
-    """A chapter that does nothing: executed, recorded, and made into a page."""
+    """Measure a chapter that does nothing: executed, recorded, and made into a page."""
     with TemporaryDirectory() as folder:
         cell = nbformat.v4.new_code_cell("x: int = 1  # x", metadata={"tags": ["parameters"]})
         last = nbformat.v4.new_code_cell("from orabook import results\nresults.record(x=x)")
-        path, out = str(Path(folder) / "small.ipynb"), str(Path(folder) / "out.ipynb")
+        path = str(Path(folder) / "small.ipynb")
+        out = str(Path(folder) / "out.ipynb")
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(
             nbformat.v4.new_notebook(cells=[cell, last], metadata={"kernelspec": kernel}), path
@@ -236,11 +265,14 @@ def small_run() -> tuple:
 
 # ------------------------------------------------------------------------------------------ tables
 
-COUNTS, LARGE = (75, 100, 1000), (7 * 10**5, 10**6, 10**6)
-#: Of the right guesses: where one count after the other is measured.
+#: Right guesses, guesses and elements of a common audit, and of a large one.
+COUNTS = (75, 100, 1000)
+LARGE = (7 * 10**5, 10**6, 10**6)
+
+#: The quantiles of the right guesses at which a slow bound is measured, in place of all counts.
 QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
 
-#: Against the same algorithm, as a researcher would write it with NumPy and SciPy.
+#: Tasks against the same algorithm, as a researcher would write it with NumPy and SciPy.
 SAME = (
     # A single count is computed in plain Python here, too, so that it waits for no compiler.
     Row(
@@ -297,7 +329,7 @@ SAME = (
     ),
 )
 
-#: Against code that is correct and simple, and does more work than it must.
+#: Tasks against code that is correct and simple, and does more work than it must.
 NAIVE = (
     Row(
         "(ε, δ) bound of 75 right of 100 guesses",
@@ -343,7 +375,7 @@ NAIVE = (
     ),
 )
 
-#: Against other tools. Where we use them, and do more, the aim is not to be much slower.
+#: Tasks against other tools. Where we use them, and do more, the aim is not to be much slower.
 TOOLS = (
     Row("import, processor time", "`import scipy.stats`", 1.2, imports),
     Row(
@@ -367,32 +399,35 @@ TABLES = (
     ("Other tools, and other ways to use ours", TOOLS),
 )
 
-#: What takes seconds even once, and has no small size.
+#: Measurements that take seconds even once, and have no small size.
 SLOW = (small_run,)
 
 
 def measured(rows: Sequence[Row]) -> list[tuple[Row, float, float]]:
-    taken = [row for row in rows if not (is_small() and row.measure in SLOW)]
-    return [(row, *row.measure()) for row in tqdm(taken, disable=None, leave=False)]
+    """Measure tasks: each with the seconds of the other code, and of ours."""
+    if is_small():
+        rows = [row for row in rows if row.measure not in SLOW]
+    return [(row, *row.measure()) for row in tqdm(rows, disable=None, leave=False)]
 
 
 def alone() -> Iterator[tuple[str, float, float]]:
-    """Tasks with nothing to compare: a name, seconds of a whole process, and its memory in GiB."""
+    """Measure tasks with nothing to compare: name, seconds of a process, and its memory in GiB."""
     n = 10**4 if is_small() else 10**8
     point = f"oralib.DpSgd({n}, d={n // 100}, sigma=2.422402)"
     audit = f"import oralib; oralib.simulate_dpsgd({point}, 100, trials=2, seed=1)"
     yield f"two audits of DP-SGD with {n:,} elements", *_process("-c", audit)
     for n in (1000,) if is_small() else (10**6,):
         with TemporaryDirectory() as folder:
-            path, rng = Path(folder) / "scores.csv", np.random.default_rng(0)
+            path = Path(folder) / "scores.csv"
+            rng = np.random.default_rng(0)
             included = rng.random(n) < 0.5
             scores = rng.normal(size=n) + 0.1 * included
             lines = (f"{x!r},{coin:d}\n" for x, coin in zip(scores.tolist(), included, strict=True))
             with path.open("w") as file:
                 file.write("score,included\n")
                 file.writelines(lines)
-            words = ("-m", "oraudit", "scores", str(path), "--training", "0.993727,0.1,100")
-            yield f"`oraudit scores` of a CSV file with {n:,} scores", *_process(*words)
+            arguments = ("-m", "oraudit", "scores", str(path), "--training", "0.993727,0.1,100")
+            yield f"`oraudit scores` of a CSV file with {n:,} scores", *_process(*arguments)
 
 
 #: Run by a small process, since a child's memory begins with that of its parent.
@@ -404,19 +439,22 @@ print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).
 """
 
 
-def _process(*words: str) -> tuple[float, float]:
-    """Seconds, and the most memory in GiB, of Python with these arguments."""
-    watch = [sys.executable, "-c", _WATCH, *words]
-    took, most = subprocess.check_output(watch, text=True).split()
-    return float(took), int(most) * (1 if sys.platform == "darwin" else 1024) / 2**30
+def _process(*arguments: str) -> tuple[float, float]:
+    """Measure Python with these arguments: seconds, and the largest memory in GiB."""
+    watch = [sys.executable, "-c", _WATCH, *arguments]
+    duration, memory = subprocess.check_output(watch, text=True).split()
+    unit_bytes = 1 if sys.platform == "darwin" else 1024
+    return float(duration), int(memory) * unit_bytes / 2**30
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def compared(rows: Sequence[tuple[Row, float, float]]) -> str:
+    """The table of measured tasks."""
     cells = [
         (row.task, row.other, time(plain), time(fast), shown(plain / fast))
         for row, plain, fast in rows
@@ -425,7 +463,7 @@ def compared(rows: Sequence[tuple[Row, float, float]]) -> str:
 
 
 def machine() -> str:
-    """Where it was measured, without names and dates."""
+    """The machine and its packages, without names and dates."""
     packages = ", ".join(
         f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "pandas")
     )
@@ -436,6 +474,7 @@ def machine() -> str:
 
 
 def main() -> None:
+    """Measure all tasks, print their tables, and write them into the book."""
     logging.getLogger("absl").setLevel(logging.ERROR)  # the accountant names orders that it omits
     # Warm up: compile or load every kernel.
     oralib.epsilon_lower_bound([6, 7], 8, delta=DELTA, n=8)
@@ -459,12 +498,13 @@ def main() -> None:
         for row, plain, fast in results:
             if plain / fast < row.aim:
                 missed.append(f"missed: {row.task}, {plain / fast:.2f} instead of {row.aim:g}")
-    if not is_small() and (found := list(peers.compared(seconds))):
+    of_peers = [] if is_small() else list(peers.compared(seconds))
+    if of_peers:
         say("### Bounds of other packages, from the same counts")
         head = ("bound", "counts", "package", "it takes", "oralib", "ratio", "largest difference")
-        say(table(head, found))
+        say(table(head, of_peers))
     say("### Large tasks, with the start of Python, and nothing to compare with")
-    cells = [(task, time(took), f"{shown(gib)} GiB") for task, took, gib in alone()]
+    cells = [(task, time(duration), f"{shown(gib)} GiB") for task, duration, gib in alone()]
     say(table(("task", "time", "memory at most"), cells))
     if not is_small():
         PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")

@@ -30,7 +30,7 @@ def p_value_vectorised(v, r, epsilon, delta, n):
 
 
 def p_value_loop(v, r, epsilon, delta, n):
-    """The same by a loop over the windows."""
+    """The p-value of Steinke et al. by a loop over the windows."""
     q = 1 / (1 + np.exp(-epsilon))
     mass = best = 0.0
     for i in range(1, v + 1):
@@ -43,9 +43,11 @@ def epsilon_lower_bound(v, r, delta, n, beta=0.05, p_value=p_value_vectorised):
     """The largest ε whose p-value is at most beta, by doubling and 40 bisections."""
     if p_value(v, r, 0.0, delta, n) > beta:
         return 0.0
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while p_value(v, r, high, delta, n) <= beta:
-        low, high = high, 2 * high
+        low = high
+        high *= 2
     for _ in range(40):
         middle = (low + high) / 2
         if p_value(v, r, middle, delta, n) <= beta:
@@ -56,7 +58,7 @@ def epsilon_lower_bound(v, r, delta, n, beta=0.05, p_value=p_value_vectorised):
 
 
 def epsilon_lower_bound_brentq(v, r, delta, n, beta=0.05):
-    """The same by SciPy's root finder."""
+    """The largest ε whose p-value is at most beta, by SciPy's root finder."""
 
     def excess(epsilon):
         return p_value_vectorised(v, r, epsilon, delta, n) - beta
@@ -84,9 +86,12 @@ def best_window(v, r, q):
         return exp(log_pmf(start - 1, r, q)) > mean
 
     high = min(v - 1, floor((r + 1) * q) + 1)
-    low, step = max(high - 1, 0), int(sqrt(r * q * (1 - q))) + 1
+    low = max(high - 1, 0)
+    step = int(sqrt(r * q * (1 - q))) + 1
     while low > 0 and grows(low):
-        high, low, step = low, max(low - step, 0), 2 * step
+        high = low
+        low = max(low - step, 0)
+        step *= 2
     while high - low > 1:
         middle = (low + high) // 2
         if grows(middle):
@@ -111,13 +116,17 @@ def epsilon_lower_bound_twin(v, r, delta, n, beta=0.05):
     """The largest ε whose p-value is at most beta, by Newton's method inside a bracket."""
     if v == 0 or p_value_twin(v, r, 0.0, delta, n)[0] > beta:
         return 0.0
-    low, high = 0.0, -log(np.expm1(-log(beta) / r)) + 1e-9
+    low = 0.0
+    high = -log(np.expm1(-log(beta) / r)) + 1e-9
     x = log((v + 0.5) / (r - v + 0.5)) - 1.6 * sqrt(1 / (v + 0.5) + 1 / (r - v + 0.5))
     for _ in range(100):
         if not low < x < high:
             x = (low + high) / 2
         value, slope = p_value_twin(v, r, x, delta, n)
-        low, high = (low, x) if value > beta else (x, high)
+        if value > beta:
+            high = x
+        else:
+            low = x
         step = value * log(beta / value) / slope if value > 0 and slope > 0 else inf
         x += step
         if abs(step) < 1e-12 * (1 + abs(x)):
@@ -126,14 +135,15 @@ def epsilon_lower_bound_twin(v, r, delta, n, beta=0.05):
 
 
 def rejects_gdp(v, r, n, beta, mu):
-    """How far the recursion of f-DP ends above r / n, for the curve of mu-GDP."""
-    a, b = beta * v / n, beta * (r - v) / n
+    """The excess of the recursion of f-DP over r / n at its end, for the curve of mu-GDP."""
+    a = beta * v / n
+    b = beta * (r - v) / n
     for i in range(v - 1, -1, -1):
-        needed = special.ndtr(special.ndtri(a) - mu)
-        if needed <= b:
+        required = special.ndtr(special.ndtri(a) - mu)
+        if required <= b:
             break
-        a = min(1.0, a + (needed - b) * i / (r - i))
-        b = needed
+        a = min(1.0, a + (required - b) * i / (r - i))
+        b = required
     return a + b - r / n
 
 
@@ -156,10 +166,10 @@ def epsilon_lower_bound_fdp(v, r, n, delta, beta=0.05):
 
 
 def simulate_dpsgd(dpsgd, k, trials, seed):
-    """DP-SGD with Dirac canaries, drawing each batch; v of k guesses for each trial."""
+    """Audit DP-SGD with Dirac canaries, drawing each batch; v of k guesses for each trial."""
     rng = np.random.default_rng(seed)
     coordinate = np.arange(dpsgd.n) % dpsgd.d
-    right = np.empty(trials, dtype=int)
+    v = np.empty(trials, dtype=int)
     for trial in range(trials):
         included = rng.random(dpsgd.n) < 0.5
         update = np.zeros(dpsgd.d)
@@ -168,55 +178,63 @@ def simulate_dpsgd(dpsgd, k, trials, seed):
             update += np.bincount(coordinate[batch], minlength=dpsgd.d)
             update += dpsgd.sigma * rng.standard_normal(dpsgd.d)
         order = np.argsort(update[coordinate])
-        right[trial] = included[order[-(k - k // 2) :]].sum() + (~included[order[: k // 2]]).sum()
-    return right
+        v[trial] = included[order[-(k - k // 2) :]].sum() + (~included[order[: k // 2]]).sum()
+    return v
 
 
 def simulate_sums(dpsgd, k, trials, seed):
-    """The same from the law of each coordinate's sum, all trials at once; d must divide n."""
+    """Audit DP-SGD from the law of each coordinate's sum, all trials at once; d must divide n."""
     rng = np.random.default_rng(seed)
-    d, s, steps = dpsgd.d, dpsgd.n // dpsgd.d, dpsgd.steps
-    ones = rng.binomial(s, 0.5, size=(trials, d))
-    noise = dpsgd.sigma * np.sqrt(steps) * rng.standard_normal((trials, d))
-    order = np.argsort(rng.binomial(ones * steps, dpsgd.sample_rate) + noise, axis=1)
-    up = np.take_along_axis(ones, order, axis=1)
-    right = 0
-    for rising, guesses in (s - up, k // 2), (up[:, ::-1], k - k // 2):
-        whole, rest = divmod(guesses, s)  # coordinates whose elements are all guessed; one more
-        last = rng.hypergeometric(rising[:, whole], s - rising[:, whole], rest)
-        right += rising[:, :whole].sum(axis=1) + last
-    return right
+    d = dpsgd.d
+    s = dpsgd.n // d
+    included = rng.binomial(s, 0.5, size=(trials, d))
+    noise = dpsgd.sigma * np.sqrt(dpsgd.steps) * rng.standard_normal((trials, d))
+    sums = rng.binomial(included * dpsgd.steps, dpsgd.sample_rate) + noise
+    ascending = np.take_along_axis(included, np.argsort(sums, axis=1), axis=1)
+    v = 0
+    # At the low end elements are guessed to be out, at the high end to be in.
+    for rightly, guesses in (s - ascending, k // 2), (ascending[:, ::-1], k - k // 2):
+        # All elements of some coordinates are guessed, and the rest on one more.
+        whole, rest = divmod(guesses, s)
+        of_last = rng.hypergeometric(rightly[:, whole], s - rightly[:, whole], rest)
+        v += rightly[:, :whole].sum(axis=1) + of_last
+    return v
 
 
 def simulate_hopping(dpsgd, k, trials, seed):
-    """Canaries that hop, with array operations; v of k guesses for each trial."""
+    """Audit canaries that hop, with array operations; v of k guesses for each trial."""
     rng = np.random.default_rng(seed)
-    n, d, s, rate, sigma = dpsgd.n, dpsgd.d, dpsgd.per_coordinate, dpsgd.sample_rate, dpsgd.sigma
-    others = np.arange(s)
-    weight = stats.binom.pmf(others, s - 1, rate / 2)
+    d = dpsgd.d
+    s = dpsgd.per_coordinate
+    rate = dpsgd.sample_rate
+    # The sum of the other canaries of a coordinate.
+    sums = np.arange(s)
+    weight = stats.binom.pmf(sums, s - 1, rate / 2)
 
     def density(y):
-        return np.exp(-0.5 * ((y[:, None] - others) / sigma) ** 2) @ weight
+        return np.exp(-0.5 * ((y[:, None] - sums) / dpsgd.sigma) ** 2) @ weight
 
     places = np.repeat(np.arange(d), s)
-    right = np.empty(trials, dtype=int)
+    v = np.empty(trials, dtype=int)
     for trial in range(trials):
-        included = rng.random(n) < 0.5
-        score = np.zeros(n)
+        included = rng.random(dpsgd.n) < 0.5
+        score = np.zeros(dpsgd.n)
         for _ in range(dpsgd.steps):
             coordinate = rng.permutation(places)
-            batch = included & (rng.random(n) < rate)
-            y = np.bincount(coordinate[batch], minlength=d) + sigma * rng.standard_normal(d)
+            batch = included & (rng.random(dpsgd.n) < rate)
+            noise = dpsgd.sigma * rng.standard_normal(d)
+            y = np.bincount(coordinate[batch], minlength=d) + noise
             score += np.log((1 - rate) + rate * density(y - 1) / density(y))[coordinate]
-        taken = np.argpartition(-np.abs(score), k - 1)[:k]
-        right[trial] = ((score[taken] > 0) == included[taken]).sum()
-    return right
+        surest = np.argpartition(-np.abs(score), k - 1)[:k]
+        v[trial] = ((score[surest] > 0) == included[surest]).sum()
+    return v
 
 
 def adaptive_failure_probability(epsilon, n, beta):
-    """The walk over the number of right guesses, one array operation a step."""
+    """The chance that the walk of right guesses meets the line, one array operation a step."""
     q = 1 / (1 + np.exp(-epsilon))
-    inside, met = np.ones(1), 0.0
+    inside = np.ones(1)
+    met = 0.0
     for r in range(1, n + 1):
         inside = np.append(inside * (1 - q), 0) + np.append(0, inside * q)
         over = stats.binom.sf(np.arange(r + 1) - 1, r, q) < beta
@@ -226,25 +244,28 @@ def adaptive_failure_probability(epsilon, n, beta):
 
 
 def adaptive_failure_probability_twin(epsilon, n, beta):
-    """The same, with the line where the bound fails found once, and the walk cut off where it is.
+    """The same chance, with the line found once, and the walk cut off there.
 
     Places that the walk hardly reaches are left out.
     """
     q = 1 / (1 + np.exp(-epsilon))
     line = stats.binom.isf(beta, np.arange(n + 1), q).astype(int) + 1
     line[stats.binom.sf(line - 1, np.arange(n + 1), q) >= beta] += 1
-    inside, low, met = np.ones(1), 0, 0.0  # the chances of v = low, low + 1, ...
+    inside = np.ones(1)  # the chances of v = low, low + 1, ...
+    low = 0
+    met = 0.0
     for r in range(1, n + 1):
         moved = np.empty(inside.size + 1)
         moved[:-1] = (1 - q) * inside
         moved[-1] = 0.0
         moved[1:] += q * inside
-        kept = max(line[r] - low, 0)
-        if kept < moved.size:
-            met += moved[kept:].sum()
-            moved = moved[:kept]
+        below_line = max(line[r] - low, 0)
+        if below_line < moved.size:
+            met += moved[below_line:].sum()
+            moved = moved[:below_line]
         skipped = int(np.argmax(moved >= 1e-25)) if moved.size else 0
-        inside, low = moved[skipped:], low + skipped
+        inside = moved[skipped:]
+        low += skipped
     return met
 
 
@@ -272,10 +293,9 @@ def simulate_training(
     clip: float = 1.0,
     learning_rate: float = 1.0,
 ) -> Counts:
-    """Like :func:`oralib.simulate_dpsgd`, which has the same law and is much faster.
+    """Audit DP-SGD step by step, to be read and as a test.
 
-    It is there to be read, and as a test.
-
+    :func:`oralib.simulate_dpsgd` has the same law and is much faster.
     """
     arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     elements = dpsgd.d * np.arange(dpsgd.per_coordinate)

@@ -1,4 +1,4 @@
-"""How much longer a training takes with an audit beside it: ``python benchmarks/witness_price.py``.
+"""The price of an audit beside a training, in time: ``python benchmarks/witness_price.py``.
 
 It needs PyTorch, NumPy and SciPy, and Opacus for half of its rows, and this repository on
 ``PYTHONPATH``. Networks of two sizes are trained on noise, on a GPU if there is one: with Opacus,
@@ -40,21 +40,26 @@ try:
 except ImportError:
     opacus = None
 
+#: The noise multiplier and the clipping threshold of all trainings.
 SIGMA = 1.0
 CLIP = 1.0
 
-#: Plain trainings have no audit, others an audit with so many canaries.
+#: The trainings without an audit: a plain one, and the same again.
 PLAIN = (None, None)
+
+#: The numbers of canaries of the audited trainings.
 CANARIES = (0, 1000, 64_000)
 
 
 class Network(NamedTuple):
-    """A network, and the ratios of its audit's price that we want at most, and with canaries."""
+    """A network, its training, and the largest ratios that we want."""
 
     make: Callable[[], nn.Module]
+    #: The shape of an example, the number of examples, and the sampling rate.
     inputs: tuple[int, ...]
     examples: int
     rate: float
+    #: The ratio of an audit without canaries, and of one with canaries.
     aim: float
     riding: float = 1.15
 
@@ -112,7 +117,7 @@ NETWORKS = {
 
 
 def with_opacus(network: Network, data: Any, device: str, canaries: int | None) -> Iterator[None]:
-    """Steps of a training with Opacus, of which each ``next`` makes one; None: no audit."""
+    """Train with Opacus, a step for each ``next``; without an audit if ``canaries`` is None."""
     torch.manual_seed(1)
     plain = network.make().to(device)
     model, optimizer, loader = opacus.PrivacyEngine().make_private(
@@ -138,11 +143,14 @@ def with_opacus(network: Network, data: Any, device: str, canaries: int | None) 
 
 
 def with_a_loop(network: Network, data: Any, device: str, canaries: int | None) -> Iterator[None]:
-    """Steps of a loop of one's own, with gradients of examples by ``vmap``; None: no audit."""
+    """Train by a loop of one's own, a step for each ``next``, with gradients by ``vmap``.
+
+    There is no audit if ``canaries`` is None.
+    """
     torch.manual_seed(1)
     model = network.make().to(device)
     weights = {name: weight.detach() for name, weight in model.named_parameters()}
-    inputs, labels = (each.to(device) for each in data.tensors)
+    inputs, labels = (tensor.to(device) for tensor in data.tensors)
     rng = np.random.default_rng(1)
     audit = None
     if canaries is not None:
@@ -165,9 +173,7 @@ def with_a_loop(network: Network, data: Any, device: str, canaries: int | None) 
         }
         if audit is not None:
             clipped = audit.ride(clipped, clip=CLIP, rate=network.rate)
-        noisy = {
-            name: each + SIGMA * CLIP * torch.randn_like(each) for name, each in clipped.items()
-        }
+        noisy = {name: g + SIGMA * CLIP * torch.randn_like(g) for name, g in clipped.items()}
         if audit is not None:
             audit.step(
                 per_example=gradients,
@@ -202,7 +208,7 @@ def measured(
     warm: int,
     steps: int,
 ) -> np.ndarray:
-    """The seconds of each step of each training."""
+    """Measure the seconds of each step of each training."""
     data = inputs_and_labels(network)
     # On one thread, the time of the processor: what else runs on it does not count.
     clock = perf_counter if device == "cuda" else process_time
@@ -222,10 +228,10 @@ def measured(
 def memory(
     way: Callable[..., Iterator[None]], network: Network, arms: Sequence[int], steps: int = 60
 ) -> list[tuple[float, float]]:
-    """The memory of the GPU that audits take: at most, in gradients, and kept, in kB a step."""
+    """Measure the GPU memory of audits: the peak, in gradients, and what stays, in kB a step."""
     data = inputs_and_labels(network)
-    most = []
-    kept = []
+    peaks = []
+    growths = []
     # The first training is not measured: libraries take memory of their own then.
     for arm in (*PLAIN, *arms):
         before = torch.cuda.memory_allocated()
@@ -236,20 +242,20 @@ def memory(
         torch.cuda.reset_peak_memory_stats()
         for _ in range(steps):
             next(training)
-        most.append(torch.cuda.max_memory_allocated() - before)
-        kept.append((torch.cuda.memory_allocated() - begun) / steps)
+        peaks.append(torch.cuda.max_memory_allocated() - before)
+        growths.append((torch.cuda.memory_allocated() - begun) / steps)
         del training
         gc.collect()
         torch.cuda.empty_cache()
     gradient = 4 * weights_of(network)
     return [
-        ((most[2 + i] - most[1]) / gradient, (kept[2 + i] - kept[1]) / 1000)
-        for i in range(len(arms))
+        ((peak - peaks[1]) / gradient, (growth - growths[1]) / 1000)
+        for peak, growth in zip(peaks[2:], growths[2:], strict=True)
     ]
 
 
 def weights_of(network: Network) -> int:
-    """How many weights a network has."""
+    """The number of weights of a network."""
     return sum(weight.numel() for weight in network.make().parameters())
 
 
@@ -263,11 +269,11 @@ def table(kind: str, device: str, warm: int, steps: int) -> Iterator[dict[str, A
             weights = weights_of(network)
             arms = [canaries for canaries in CANARIES if canaries <= weights]
             seconds = measured(training, network, device, (*PLAIN, *arms), warm, steps).T
-            plain, again = seconds[:2]
-            used: list[Any] = [(None, None)] * len(arms)
+            plain, plain_again = seconds[:2]
+            memories: list[Any] = [(None, None)] * len(arms)
             if device == "cuda":
-                used = memory(training, network, arms)
-            for canaries, audit, (most, kept) in zip(arms, seconds[2:], used, strict=True):
+                memories = memory(training, network, arms)
+            for canaries, audit, (peak, growth) in zip(arms, seconds[2:], memories, strict=True):
                 yield {
                     "machine": machine(device),
                     "way": way,
@@ -276,12 +282,12 @@ def table(kind: str, device: str, warm: int, steps: int) -> Iterator[dict[str, A
                     "batch": round(network.rate * network.examples),
                     "steps": steps,
                     "plain ms": f"{1e3 * np.median(plain):.3g}",
-                    **ratio("plain again", again, plain),
+                    **ratio("plain again", plain_again, plain),
                     **ratio("audit", audit, plain),
                     "audit, of means": f"{audit.mean() / plain.mean():.3f}",
                     "aim": f"{network.riding if canaries else network.aim:.2f}",
-                    "gradients at most": "" if most is None else f"{most:.2f}",
-                    "kB a step": "" if kept is None else f"{kept:.1f}",
+                    "gradients at most": "" if peak is None else f"{peak:.2f}",
+                    "kB a step": "" if growth is None else f"{growth:.1f}",
                 }
 
 
@@ -314,14 +320,16 @@ def write(rows: Iterator[dict[str, Any]], out: Path | None) -> None:
     if out is None:
         return
     path = out / "witness-price.csv"
-    others = []
+    elsewhere = []
     if path.exists():
         with path.open(encoding="utf-8", newline="") as file:
-            others = [row for row in csv.DictReader(file) if row["machine"] != here[0]["machine"]]
+            for row in csv.DictReader(file):
+                if row["machine"] != here[0]["machine"]:
+                    elsewhere.append(row)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(here[0]), lineterminator="\n")
         writer.writeheader()
-        rows = sorted(others + here, key=lambda row: row["machine"], reverse=True)
+        rows = sorted(elsewhere + here, key=lambda row: row["machine"], reverse=True)
         writer.writerows(rows)
     path.with_suffix(".md").write_text(page(rows), encoding="utf-8")
 
@@ -334,31 +342,31 @@ def page(rows: Iterable[dict[str, Any]]) -> str:
     ]
     for row in rows:
         way = "Opacus" if row["way"] == "opacus" else "a loop of one's own"
-        again = f"{row['plain again']} ± {row['plain again se']}"
+        plain = f"{row['plain again']} ± {row['plain again se']}"
         audit = f"{row['audit']} ± {row['audit se']}"
         canaries = f"{int(row['canaries']):,}" if int(row["canaries"]) else "none"
         lines.append(
             f"| {row['machine']}, {way} | {int(row['weights']):,} | {canaries} "
-            f"| {row['plain ms']} ms | {again} | {audit} | {row['aim']} |"
+            f"| {row['plain ms']} ms | {plain} | {audit} | {row['aim']} |"
         )
     return "\n".join(lines) + "\n"
 
 
-def main(words: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Print the table, and write it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="only to see that it runs")
     parser.add_argument("--cpu", action="store_true", help="not on the GPU, and on one thread")
     parser.add_argument("--steps", type=int, default=100, help="steps of each training")
     parser.add_argument("--out", type=Path, help="a folder, for witness-price.csv")
-    chosen = parser.parse_args(words)
+    options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # of Opacus and PyTorch, about hooks and seeds
-    device = "cuda" if torch.cuda.is_available() and not chosen.cpu else "cpu"
+    device = "cuda" if torch.cuda.is_available() and not options.cpu else "cpu"
     if device == "cpu":
         torch.set_num_threads(1)
-    kind = "small" if chosen.small else device
-    warm = 2 if chosen.small else 10
-    write(table(kind, device, warm=warm, steps=chosen.steps), chosen.out)
+    kind = "small" if options.small else device
+    warm = 2 if options.small else 10
+    write(table(kind, device, warm=warm, steps=options.steps), options.out)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ def shown(number: float) -> str:
 
 def time(seconds: float) -> str:
     """Two digits, and a unit."""
-    for unit, size in ("s", 1.0), ("ms", 1e-3):
-        if seconds >= 0.995 * size:
-            return f"{shown(seconds / size)} {unit}"
-    return f"{shown(seconds / 1e-6)} µs"
+    if seconds >= 0.995:
+        return f"{shown(seconds)} s"
+    if seconds >= 0.995e-3:
+        return f"{shown(1e3 * seconds)} ms"
+    return f"{shown(1e6 * seconds)} µs"

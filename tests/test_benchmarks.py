@@ -1,6 +1,5 @@
 """The plain implementations that oralib is measured against compute the same things."""
 
-import pandas as pd
 import pytest
 from test_dpsgd import same_law
 
@@ -81,17 +80,3 @@ def test_other_packages(name, package, theirs, method, counts):
         expected, ours = theirs(*count)(), peers.ours(method, *count)
         close = 0.05 if package == "privacy_guard" else 2e-5 if method == "fdp" else 2e-6
         assert ours == pytest.approx(expected, abs=close)
-
-
-@pytest.mark.torch
-def test_the_price_of_canaries(tmp_path, capsys):
-    """Each training has a row, and every one of canaries is compared with the plain one."""
-    price = pytest.importorskip("benchmarks.price", exc_type=ImportError)
-    price.main(["--small", "--out", str(tmp_path)])
-    table = pd.read_csv(tmp_path / "price.csv")
-    assert table.way.tolist() == ["none", "examples", "sum", "sum"]
-    assert table.canaries.tolist() == [arm.canaries for arm in price.FEW]
-    assert table.ratio[0] == 1
-    ratio = table.seconds / table.seconds[0]
-    assert table.ratio.tolist() == pytest.approx(ratio.tolist(), rel=1e-2)
-    assert len(capsys.readouterr().out.splitlines()) == 2 + len(table)
