@@ -27,7 +27,7 @@ from tqdm import tqdm
 import oralib
 from benchmarks import peers, reference
 from benchmarks.reference import simulate_training
-from benchmarks.words import shown, time
+from benchmarks.words import time, two_digits
 from orabook.place import BOOK
 from oralib import accounting
 
@@ -456,7 +456,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def compared(rows: Sequence[tuple[Row, float, float]]) -> str:
     """The table of measured tasks."""
     cells = [
-        (row.task, row.other, time(plain), time(fast), shown(plain / fast))
+        (row.task, row.other, time(plain), time(fast), two_digits(plain / fast))
         for row, plain, fast in rows
     ]
     return table(("task", "compared with", "its time", "oralib", "ratio"), cells)
@@ -504,7 +504,7 @@ def main() -> None:
         head = ("bound", "counts", "package", "it takes", "oralib", "ratio", "largest difference")
         say(table(head, of_peers))
     say("### Large tasks, with the start of Python, and nothing to compare with")
-    cells = [(task, time(duration), f"{shown(gib)} GiB") for task, duration, gib in alone()]
+    cells = [(task, time(duration), f"{two_digits(gib)} GiB") for task, duration, gib in alone()]
     say(table(("task", "time", "memory at most"), cells))
     if not is_small():
         PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from benchmarks.words import shown, time
+from benchmarks.words import time, two_digits
 from oralib.bounds import Gaussian, Rule, Steinke
 
 #: The δ of all bounds.
@@ -97,6 +97,6 @@ def compared(
             f"{package} {version(package.replace('_', '-'))}",
             f"{time(min(plain))} to {time(max(plain))}",
             f"{time(min(fast))} to {time(max(fast))}",
-            f"{shown(min(ratios))} to {shown(max(ratios))}",
+            f"{two_digits(min(ratios))} to {two_digits(max(ratios))}",
             f"{max(gaps):.0e}",
         )

@@ -38,6 +38,7 @@ def _more_spread(one: Vector, other: Vector) -> bool:
     return bool(same_mean and (one @ stop_loss >= other @ stop_loss - 1e-12).all())
 
 
+#: Relations between two laws, by the words of the claim.
 _RELATIONS: dict[str, Callable[[Vector, Vector], bool]] = {
     "dominates": _dominates,
     "is dominated by": lambda one, other: _dominates(other, one),

@@ -115,6 +115,7 @@ def _largest_gap(r: int, beta: float) -> float:
     return float(np.abs(v / r - clopper_pearson_lower(v, r, beta)).max())
 
 
+#: Rules for the number of guesses, from a c that grows.
 _NUMBERS_OF_GUESSES: dict[str, Function] = {
     "tends to infinity": lambda c: c,
     "ten for ever": lambda c: 10,
@@ -148,6 +149,7 @@ def limit_follows_the_accuracy(
     return all_of(*findings)
 
 
+#: Rules for the number of right guesses, from the number of guesses.
 _SEQUENCES_OF_RIGHT_GUESSES: dict[str, Function] = {
     "1/2": lambda r: r // 2,
     "0.6": lambda r: r * 3 // 5,
@@ -158,6 +160,7 @@ _SEQUENCES_OF_RIGHT_GUESSES: dict[str, Function] = {
     "all right": lambda r: r,
 }
 
+#: The rules whose accuracy stays away from 1 and is not below 1/2.
 _ACCURACIES_INSIDE = ("1/2", "0.6", "0.99")
 
 
@@ -196,6 +199,10 @@ def gap_vanishes(
 _EPSILONS_AROUND_1_1 = (0.0, 1.0, 1.07, 1.085, 1.095, 1.105, 1.115, 1.13, 1.3)
 
 
+#: Numbers of guesses that do not grow, by name.
+_FOR_EVER: dict[str, Any] = {f"{r} for ever": r for r in (1, 100, 300, 500, 1000, 2000, 10_000)}
+
+
 def _stays_below(success: float, threshold: float, bound: Function, r: int) -> bool:
     """True if the bound, which grows with v, is above the threshold in at most 0.1% of audits."""
     return bool(bound(likely_counts(success, r)[1], r) <= threshold)
@@ -204,10 +211,7 @@ def _stays_below(success: float, threshold: float, bound: Function, r: int) -> b
 @statement("prop:asymptotic-validity-estimations-and-bounds", "Proposition A.13", "closed form")
 @mutants(
     varied("privacy_level", 1),
-    *(
-        replaced("guesses", "", **{f"{r} for ever": r})
-        for r in (1, 100, 300, 500, 1000, 2000, 10**4)
-    ),
+    replaced("guesses", **_FOR_EVER),
 )
 def estimates_and_bounds_stay_below(privacy_level: float = 1.0, guesses: int = 10**8) -> Finding:
     """With unlimited guesses, estimates stay below ε(M) + a in the limit for every a > 0 if and

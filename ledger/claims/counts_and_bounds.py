@@ -66,12 +66,11 @@ def bounds_approach_the_level(
     """ORA is asymptotically tight if with more and more guesses the bounds of some guesser tend to
     ε(M) in probability, at every β. The example is guessing the output of randomized response.
     """
-    return all_of(
-        *(
-            bounds_tend(success_of_all(channel(mechanism(e), 1)), privacy_level * e)
-            for e in (0.5, 1.0, 2.0)
-        )
-    )
+    findings = []
+    for epsilon in (0.5, 1.0, 2.0):
+        success = success_of_all(channel(mechanism(epsilon), 1))
+        findings.append(bounds_tend(success, privacy_level * epsilon))
+    return all_of(*findings)
 
 
 @definition("def:ora-efficacy", "Definition 3.2")

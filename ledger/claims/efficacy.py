@@ -72,6 +72,7 @@ def _exactly(k: int, loss: NDArray[Any], order: NDArray[Any]) -> NDArray[Any]:
     return np.where(chosen, np.where(loss > 0, -1, 1), 0)
 
 
+#: Guesses from the losses and k, by the rule that chooses the elements.
 _RULES: dict[str, Function] = {
     "all that reach the k-th": _at_least_kth,
     "exactly k": lambda loss, k: _exactly(k, loss, np.abs(loss)),

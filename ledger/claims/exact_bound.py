@@ -271,6 +271,7 @@ def _random_r_value(v: Any, r: int, epsilon: float, *, delta: float, n: int) -> 
     return np.where(v == 0, 1.0, 1 - (1 - f) * np.maximum(1 - x, 0.0))
 
 
+#: The p-values of rules.
 _RULES: dict[str, Function] = {
     "steinke": p_value,
     "exact": partial(p_value, rule=Exact()),

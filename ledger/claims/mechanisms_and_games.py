@@ -28,6 +28,7 @@ from oralib.mechanisms.elements import (
 )
 from oralib.mechanisms.sets import Count, CountInSets, Xor, XorInPairs, XorRandomizedResponse
 
+#: The local mechanism of Definition 4.1's example.
 _RESPONSE = LocalRandomizedResponse(LN3)
 
 
@@ -108,6 +109,7 @@ class _AlwaysOne:
         return "_AlwaysOne()"
 
 
+#: The guessers that play one-run auditing of Count.
 _PLAYERS: dict[str, Any] = {"always 1": _AlwaysOne(), "threshold": ThresholdGuesser(LN3)}
 
 

@@ -62,6 +62,7 @@ def _tight_families() -> dict[str, bool]:
     }
 
 
+#: Values of a below ε(M), as shares of it.
 _SHARES_OF_EPSILON = (0.5, 0.9, 0.97, 0.99, 0.999)
 
 

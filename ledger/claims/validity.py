@@ -65,6 +65,7 @@ def _same_r(law: Law, success: float) -> Law:
     return binomial_law({r: w for r, w in enumerate(law.sum(axis=0)) if w > 0}, success)
 
 
+#: Conditions on the upper tails of a law and of its limit, by the words of the claim.
 _CONDITIONS: dict[str, Function] = {
     "on the whole": lambda one, other: (one.sum(axis=1) <= other.sum(axis=1) + 1e-12).all(),
     "given R": lambda one, other: (one <= other + 1e-12).all(),

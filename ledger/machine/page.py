@@ -22,6 +22,7 @@ _FILTERS = {
     "ours": "This book's own",
 }
 
+#: The heads of the table's columns.
 _HEADS = ("#", "Place", "Statement", "Variants rejected", "Verdict")
 
 #: The order of rows; definitions, which neither hold nor fail, come last.
