@@ -16,6 +16,9 @@ PACKAGES = ("oralib", "oraudit", "orabook", "ledger")
 
 #: Functions that neighbours in the house share, while no user calls them, by their module.
 SHARED = {
+    "oralib.accounting": "coarseness composed_epsilon event quiet_accountant",
+    "oralib.channels": "average_of_best largest_loss",
+    "oralib.training": "stretches_of",
     "oralib.games": """adaptive_game check_base check_number check_players guesses_at
         law_of_guesses play_game""",
     "orabook.experiments": "elements_of summary",
@@ -83,12 +86,23 @@ def listed(tree):
 
 @cache
 def taken_elsewhere():
-    """All pairs (module, name) that one of our files imports from another."""
+    """All pairs (module, name) that one of our files takes from another, by name or by a dot."""
+    modules = {module_name(path) for paths in FILES.values() for path in paths}
     pairs = set()
     for path in [path for paths in FILES.values() for path in paths]:
-        for node in ast.walk(parsed(path)):
+        nodes = list(ast.walk(parsed(path)))
+        homes = {}
+        for node in nodes:
             if isinstance(node, ast.ImportFrom):
                 pairs |= {(node.module, alias.name) for alias in node.names}
+                homes |= {
+                    alias.asname or alias.name: f"{node.module}.{alias.name}"
+                    for alias in node.names
+                    if f"{node.module}.{alias.name}" in modules
+                }
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                pairs.add((homes.get(node.value.id), node.attr))
     return pairs
 
 
