@@ -1,5 +1,6 @@
 """Parameters of chapters: values, types, ranges and unknown names."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import nbformat
 import pytest
 import reruns
 
-from orabook import figures, place, runs, tables
+from orabook import figures, place, prose, runs, tables
 from orabook.extensions import stored_outputs
 from orabook.parameters import at_most, check, evenly
 
@@ -190,6 +191,42 @@ def test_every_parameter_of_a_chapter_is_among_its_smallest_sizes_or_kept():
         left = set(re.findall(r"^(\w+): ", asked, re.MULTILINE)).difference({"seed"}, *small)
         assert left == kept.pop(path.stem, set()), path.stem
     assert not kept
+
+
+def names_read(source):
+    """The names that a piece of Python reads, other than in a check like `parameters.at_most`."""
+    statements = ast.parse(source).body
+    read = [part for part in statements if not ast.unparse(part).startswith("parameters.")]
+    nodes = [node for part in read for node in ast.walk(part) if isinstance(node, ast.Name)]
+    return {node.id for node in nodes if isinstance(node.ctx, ast.Load)}
+
+
+CHAPTERS = sorted(place.BOOK.glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_parameter_of_a_chapter_is_read(path):
+    """In code, or in a number of the prose; that it is checked is not enough."""
+    cells = nbformat.read(path, 4).cells
+    tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    if not tagged:
+        return
+    read = set()
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            read = read.union(*map(names_read, prose.expressions(cell.source)))
+        elif cell is not tagged[0]:
+            read |= names_read(cell.source)
+    declared = re.findall(r"^(\w+): ", tagged[0].source, re.MULTILINE)
+    assert declared
+    unread = [name for name in declared if name not in read]
+    assert not unread, f"nothing in {path.stem} reads {unread}"
+
+
+def test_most_chapters_have_parameters():
+    """So that the test above does not pass since it finds none."""
+    texts = [path.read_text() for path in CHAPTERS]
+    assert sum('"parameters"' in text for text in texts) > 15
 
 
 @pytest.mark.parametrize(
