@@ -75,7 +75,7 @@ def test_certified_epsilon():
     assert by_pld(0.1, 1e-5, 10_000, 0.1) == pytest.approx(53132.1375, rel=1e-5)
 
 
-def test_a_level_that_asks_for_more_noise_than_a_training_can_have():
+def test_levels_beyond_all_noise_are_refused():
     """In some of these the search for it would have no end."""
     for given in ((0.01, 1e-8, 10_000, 0.1), (0.01, 1e-15, 1, 1.0), (1.0, 1e-5, 10**14, 0.5)):
         message = r"epsilon and delta must ask for .* in \[0.001, 1e\+06\].*, which ask for more"

@@ -323,7 +323,7 @@ def three_of_five():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0, 1, 2])
-def test_three_of_five_in_any_order_stay_below_the_exact_p_value(epsilon):
+def test_any_order_stays_below_the_exact_p_value(epsilon):
     """The least case, if all elements are guessed, in which no proof says so.
 
     The exact p-value is f + C n δ, up to 1. For ε > 0 only one class attains it: the sets of all

@@ -137,7 +137,7 @@ def test_anytime_bound_survives_the_worst_case():
 
 
 @given(st.integers(1, 2000), st.data(), st.floats(1e-4, 0.3))
-def test_anytime_bound_is_below_the_plain_one_and_rises_with_v(r, data, beta):
+def test_anytime_bound_is_smaller_and_rises_with_v(r, data, beta):
     v = np.sort(data.draw(st.lists(st.integers(0, r), min_size=1, max_size=8)))
     anytime = epsilon_lower_bound_anytime(v, r, beta=beta)
     assert (anytime <= epsilon_lower_bound(v, r, beta=beta) + 1e-12).all()

@@ -268,7 +268,7 @@ def test_both_statements_are_those_of_the_library():
     assert (found.formula, found.origin, found.sees) == (FORMULA, "scores", count.AT_BEST)
 
 
-def test_scores_of_sums_are_guessed_by_distance_and_sign():
+def test_sums_are_guessed_by_distance_and_sign():
     bits = tossed(300)
     scores = np.random.default_rng(1).normal(size=300) + bits - 0.2
     found = judge_scores(scores, bits, origin="sum", share_of_norm=0.1, sees="all")
@@ -339,7 +339,7 @@ def test_replacement_of_balanced_canaries_makes_pairs():
         judge_scores(scores, bits, adjacency="replace", training=STATED, coins="balanced")
 
 
-def test_guesses_of_an_open_number_are_judged_by_their_rule():
+def test_open_numbers_of_guesses_have_their_rule():
     bits = tossed(1000)
     made = np.random.default_rng(2).random(1000) < 0.1
     said = np.where(made, bits, np.nan)

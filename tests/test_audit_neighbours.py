@@ -427,7 +427,7 @@ def test_pure_step_of_jax():
     assert neighbours_of(jax_step, numpy.ones(5), batch, clip=1.0, scale=1.0).status == "passed"
 
 
-def test_what_depends_on_an_example_has_its_place_in_the_state():
+def test_dependence_on_an_example_names_its_place():
     def step(state, batch, released=None):
         released, after = torch_step(state, batch, released)
         return released, after | {"steps": [len(batch)]}

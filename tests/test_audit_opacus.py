@@ -355,7 +355,7 @@ def test_an_audit_that_nobody_keeps_leaves_no_hooks():
     assert len(_global_forward_hooks) == before
 
 
-def test_error_of_the_audit_does_not_reach_the_training(monkeypatch):
+def test_errors_of_the_audit_spare_the_training(monkeypatch):
     training = Training()
     training.run(10)
     monkeypatch.setattr("oraudit.ways.opacus.look_at", lambda *given: 1 / 0)

@@ -57,7 +57,7 @@ def ids(path):
     return path.stem
 
 
-def test_toc_lists_every_chapter_of_the_paper_in_order():
+def test_toc_lists_chapters_in_the_papers_order():
     assert {path.stem for path in (ROOT / "book").glob("*.ipynb")} == {p.stem for p in CHAPTERS}
     numbers = [path.stem.split("-")[0] for path in PAPER]
     assert all(path in CHAPTERS for path in [*BEYOND, LEDGER])
@@ -85,7 +85,7 @@ def test_every_number_in_prose_is_there(path):
 
 
 @pytest.mark.parametrize("path", [*STORIES, LEDGER], ids=ids)
-def test_every_figure_has_caption_alt_text_and_a_mention(path):
+def test_figures_have_caption_alt_text_and_mention(path):
     prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
     figures = 0
     for cell in code_cells(path):

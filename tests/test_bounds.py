@@ -88,7 +88,7 @@ def test_p_value_does_not_underflow():
         (390, 400, 0.05, 1e-5, 1000),
     ],
 )
-def test_relative_error_of_the_bound_is_certified_below_1e_9(v, r, beta, delta, n):
+def test_relative_error_of_the_bound_is_tiny(v, r, beta, delta, n):
     """The 40-digit p-value crosses β between (1 - 1e-9) and (1 + 1e-9) times the result."""
     bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n)
     assert bound > 0

@@ -147,7 +147,7 @@ def test_every_bound_is_that_of_the_library(browser, bare):
         assert not wrong, (inputs, ours, theirs)
 
 
-def test_p_values_of_the_chart_are_those_of_the_library(browser, bare):
+def test_chart_has_the_p_values_of_the_library(browser, bare):
     browser.get(bare)
     program = (
         "const [rule, inputs, x] = arguments, c = oralibCalculator.compute(inputs);"
@@ -385,7 +385,7 @@ def test_by_keyboard_alone(browser, bare):
     assert seen(browser, ".headline") == "No bound for this audit"
 
 
-def test_an_example_fills_the_form_and_back_undoes_it(browser, bare):
+def test_example_fills_the_form_and_back_undoes(browser, bare):
     browser.get(link(bare, v="60"))
     browser.execute_script("document.querySelector('a[href^=\"?v=160\"]').click()")
     assert filled(browser)["v"] == "160"
@@ -429,7 +429,7 @@ def test_odd_audits_have_words_and_python_agrees(browser, bare, odd):
 
 
 @pytest.mark.skipif(not REQUIRED and not BUILT, reason="needs a built book")
-def test_the_example_of_the_book_is_that_of_the_form(browser):
+def test_book_and_form_have_one_example(browser):
     with serve(HTML) as address:
         browser.get(f"{address}/book/which-bound.html")
         cells = "return [...document.querySelectorAll(arguments[0])].map(x => x.innerText)"

@@ -87,7 +87,7 @@ def test_levels_of_random_mechanisms_by_loops(parameters):
 
 
 @pytest.mark.parametrize("sparsity", [0.0, 0.5])
-def test_what_is_known_of_an_element_itself_does_not_count(sparsity):
+def test_knowledge_of_the_element_itself_is_ignored(sparsity):
     """Its loss weighs its two values given the others: in full feedback its own sign comes later.
 
     Each is summed up dataset by dataset, for all that may be known.
@@ -157,7 +157,7 @@ def test_probably_approximately_randomized_response():
     assert not probably_approximately_rr(blind, 0.1, 0.01, 0.0).any()
 
 
-def test_what_is_computed_once_cannot_be_changed_in_place():
+def test_cached_arrays_cannot_be_changed_in_place():
     """Whoever makes a loss finite to draw it would change what the table says of its privacy."""
     table = oralib.channel(oralib.Count(), 3)
     sampled = SampledChannel.of(table)

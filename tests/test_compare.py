@@ -78,7 +78,7 @@ def drawn(words="8 right", colour=figures.RED, radius=0.5):
     return page.picture._repr_png_()[0]
 
 
-def test_another_word_or_shape_of_a_drawing_is_noticed():
+def test_changed_words_and_shapes_are_noticed():
     assert compare.pictures_differ([drawn()], [drawn()]) == []
     for other in (drawn(words="9 right"), drawn(colour=figures.ORANGE), drawn(radius=0.52)):
         (said,) = compare.pictures_differ([drawn()], [other])

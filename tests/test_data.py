@@ -77,7 +77,7 @@ def test_many_weights_show_more_up_to_the_ceiling():
 
 
 @pytest.mark.slow
-def test_the_control_is_the_papers_audit_at_its_best():
+def test_control_is_the_papers_best_audit():
     """Its guesses are those of the best guesser of sums; one canary a weight is the best number."""
     table = read("many-weights").set_index("change")
     control = data.LARGE["control"]
@@ -100,7 +100,7 @@ def test_many_weights_are_those_of_this_library():
     assert again["bound"].tolist() == pytest.approx(read("many-weights")["first"], abs=1e-6)
 
 
-def test_the_trainings_of_the_benchmark_are_those_that_we_audit():
+def test_benchmark_has_the_trainings_that_we_audit():
     """Its notebook names epochs of eleven steps; our accountant certifies about the same ε."""
     for row in read("auditbench").iloc[::3].itertuples():
         certified = certified_epsilon(3.0, 1e-5, row.steps, 1 / 11, accountant="pld")

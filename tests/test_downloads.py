@@ -40,7 +40,7 @@ def members(archive):
         return {member.name.partition("/")[2] for member in tar if member.isfile()}
 
 
-def test_the_archive_has_all_chapters_and_nothing_that_git_does_not_track():
+def test_archive_has_chapters_and_only_tracked_files():
     names = members(the_only("*.tar.gz"))
     chapters = {f"book/{path.name}" for path in (ROOT / "book").glob("*.ipynb")}
     others = {"Makefile", "requirements.lock", "book/index.ipynb", "tests/test_book.py"}

@@ -180,7 +180,7 @@ def test_single_step_kernels_play_the_games(feedback, s, budget):
     assert same_law(100 * fast.r + fast.v, 100 * slow.r + slow.v)
 
 
-def test_plateaus_of_the_loss_are_guessed_as_in_the_games():
+def test_plateaus_are_guessed_as_in_games():
     """With little noise the loss is exactly ln 3 wherever three of four elements agree."""
     setting = DpSgd(n=40, d=10, steps=1, sample_rate=1.0, sigma=0.05)
     fast = simulate_single_step(setting, np.log(3), trials=4000, seed=1)

@@ -78,7 +78,7 @@ def paper_below(text, picture):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_words_are_large_and_apart_and_on_a_shape_or_off_it(name):
+def test_words_are_large_apart_and_uncut(name):
     picture = drawn(name)
     found = texts(picture)
     assert len(found) >= 10
@@ -121,7 +121,7 @@ def test_verdicts_on_feedback_are_those_of_the_library():
         assert verdict == {which_bound.NAMES["pure"]: "✗", which_bound.NAMES[rule]: "✓"}
 
 
-def test_the_worst_law_is_that_of_the_extremal_mechanism_and_attains_the_exact_p_value():
+def test_worst_law_attains_the_exact_p_value():
     for v, r, level, delta in (2, 3, 0.5, 0.02), (1, 3, 0.0, 0.3):
         worst = oralib.channel(worst_cases.ExtremalResponse(level, delta, v, r), 4)
         law = oralib.games.one_run_law(worst, oralib.TopGuesser(r))[: r + 1, r]

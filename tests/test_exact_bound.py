@@ -96,7 +96,7 @@ def random_r_bound(v, r, budget, least_b, beta=0.05):
     return lower_bounds(v, r, beta, budget, RANDOM_R, least_b)
 
 
-def test_no_law_passes_the_p_value_for_a_random_number_too_often():
+def test_random_r_p_value_is_valid_for_laws():
     """At each level that it attains, over all mechanisms; the worst come near to the level."""
     pairs = [(v, r) for r in range(4) for v in range(r + 1)]
     v, r = np.array(pairs).T
@@ -131,7 +131,7 @@ def rejects(n, rule):
 
 
 @pytest.mark.parametrize("feedback", ["none", "one-way"])
-def test_no_guesser_of_a_small_table_exceeds_the_exact_p_value(feedback):
+def test_no_guesser_exceeds_the_exact_p_value(feedback):
     rng = np.random.default_rng(5)
     for table, epsilon in tables_with_delta():
         n, delta = table.n, table.delta(epsilon)
@@ -184,7 +184,7 @@ def leaked(coins, e):
 
 
 @given(st.integers(0, 10**6), st.integers(0, 5), st.floats(0, 3), st.integers(1, 4))
-def test_the_claims_by_which_feedback_about_a_list_is_covered(seed, r, epsilon, values):
+def test_claims_that_cover_feedback_about_a_list(seed, r, epsilon, values):
     rng, e = np.random.default_rng(seed), exp(epsilon)
     few = rng.integers(0, values + 1, size=(2,) * r).astype(float)  # many ties, many zeros
     coins = few if seed % 2 else rng.exponential(size=(2,) * r) ** rng.choice([1, 4])
@@ -267,7 +267,7 @@ def test_steinke_is_not_a_theorem_for_large_tails():
     assert p_value(1, 3, 0.0, delta=0.05, n=3) == pytest.approx(73 / 80, abs=1e-15)
 
 
-def test_exact_is_never_larger_where_steinke_is_a_theorem():
+def test_exact_p_value_is_at_most_steinkes():
     for r, epsilon in product((1, 2, 5, 20, 60), (0.0, 0.3, 1.0, 3.0)):
         v = np.arange(1, r + 1)
         small = p_value(v, r, epsilon) <= p(epsilon)
@@ -307,7 +307,7 @@ counts = st.integers(1, 1000).flatmap(lambda r: st.tuples(st.integers(0, r), st.
 
 
 @given(counts, st.floats(1e-4, 0.9), st.floats(0, 0.1), st.integers(0, 10**5))
-def test_exact_bound_never_overclaims_and_is_not_smaller_than_it_must_be(count, beta, delta, more):
+def test_exact_bound_is_valid_and_no_smaller(count, beta, delta, more):
     v, r = count
     n = r + more
     found = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n, method="exact")
@@ -336,7 +336,7 @@ def split_p_value(v, r, epsilon, budget, share):
 
 
 @given(counts, st.floats(1e-3, 0.9), st.floats(1e-5, 1), st.floats(0.05, 0.95))
-def test_bound_for_a_random_number_inverts_its_p_value(count, beta, budget, share):
+def test_random_r_bound_inverts_its_p_value(count, beta, budget, share):
     """It is nowhere below the split bound, whatever its share."""
     v, r = count
     b, delta = budget / (beta * share), budget / r

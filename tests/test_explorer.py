@@ -165,7 +165,7 @@ def test_sliders_by_the_keyboard(page):
 
 
 @needs_browser
-def test_curves_stand_out_from_their_box_in_both_themes(page):
+def test_curves_stand_out_in_both_themes(page):
     boxes = re.findall(r"--house-box: (#\w{6})", (ROOT / "book/_static/house.css").read_text())
     curves = "return document.querySelector('#explorer-by-elements').data.filter(x => x.line)"
     shown = page.execute_script(f"{curves}.map(x => [x.line.color, x.opacity ?? 1])")
@@ -181,7 +181,7 @@ def test_curves_stand_out_from_their_box_in_both_themes(page):
 
 
 @needs_browser
-def test_the_bound_of_the_game_is_that_of_the_library(page):
+def test_game_has_the_bound_of_the_library(page):
     """For all counts of up to 32 guesses, and at another level of confidence."""
     counts = [(v, r) for r in range(33) for v in range(r + 1)]
     bounds = "return arguments[0].map(([v, r]) => window.oneRunGame.bound(v, r, arguments[1]))"
@@ -227,7 +227,7 @@ def state(browser):
 
 @needs_browser
 @pytest.mark.parametrize("name", GAMES)
-def test_the_game_goes_step_by_step_to_its_bound(page, name):
+def test_game_goes_step_by_step(page, name):
     page.execute_script("document.querySelector(`input[value=${arguments[0]}]`).click()", name)
     assert state(page) == "bound"  # a whole audit is shown at first
     press(page, "Again")

@@ -192,7 +192,7 @@ def test_punctuation_stays_with_its_formula(pages):
     ]
 
 
-def test_without_its_packages_a_chapter_shows_what_was_committed(monkeypatch):
+def test_without_packages_committed_outputs_are_shown(monkeypatch):
     """Outputs and numbers in prose: nothing else could compute them."""
     monkeypatch.setattr(stored_outputs, "find_spec", lambda name: None)
     assert stored_outputs.chapters()
@@ -212,7 +212,7 @@ def test_exercises_and_folded_solutions(pages):
     assert re.sub(r"<.*?>", "", page).count("Exercise 2") == 1
 
 
-def test_how_to_run_a_chapter_stands_at_its_end(pages):
+def test_chapters_end_with_how_to_run_them(pages):
     before, box = pages["chapter"].split("</article>")[0].split("Run this chapter")
     assert before.rpartition('<div class="')[2].startswith("run dropdown admonition")
     assert "results.record" not in before + box

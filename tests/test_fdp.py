@@ -132,7 +132,7 @@ def test_every_mechanism_obeys_the_inequality(seed):
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 20, 100])
-def test_coverage_is_exact_for_gaussian_noise_on_each_element(n):
+def test_coverage_is_exact_for_gaussian_noise(n):
     """All are guessed: each guess is right with probability Φ(μ / 2), independently."""
     v = np.arange(n + 1)
     for mu, beta in product((0.0, 0.3, 1.0, 2.5), (0.05, 0.4)):
@@ -194,7 +194,7 @@ def test_tangents_lie_below_the_curve_of_a_step(rate, sigma):
 
 
 @pytest.mark.parametrize(("v", "r", "n"), [(75, 100, 1000), (40, 40, 40)])
-def test_all_of_the_data_in_each_step_is_a_gaussian_mechanism(v, r, n):
+def test_full_data_steps_are_gaussian_mechanisms(v, r, n):
     exact = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5)
     found = epsilon_lower_bound_subsampled(v, r, n=n, delta=1e-5, steps=4, sample_rate=1.0)
     assert 0.99 * exact - 0.004 < found <= exact

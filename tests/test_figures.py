@@ -115,7 +115,7 @@ def test_numbers_of_curves():
     assert list(picture.table()) == ["series", "x", "y", "low", "high"]
 
 
-def test_numbers_of_panels_and_of_curves_that_share_an_entry_of_the_legend():
+def test_numbers_of_panels_and_of_shared_legends():
     picture = PICTURES["stacked"]()
     assert rows(picture, panel="z", series="b") == [[1, 5, 4, 6], [2, 6, 5, 7]]
     shown = [row[:2] for row in rows(PICTURES["dashed"](), series="ε = 2, exact bound")]
@@ -195,7 +195,7 @@ def test_axes_without_anything_to_show_can_be_drawn():
     figures.stacked({"y": nothing}, "x", log_x=True).draw_without_rendering()
 
 
-def test_a_meaning_has_one_look_whatever_else_is_drawn():
+def test_a_meaning_has_one_look_everywhere():
     for kind in LOOKS.values():
         alone = {name: looks([name])[name] for name in kind}
         others = ["a", "b"]
@@ -212,7 +212,7 @@ def test_a_meaning_has_one_look_whatever_else_is_drawn():
     assert fixed[1] != free[1]
 
 
-def test_certified_and_exact_levels_have_their_dashes_in_any_order():
+def test_levels_keep_their_dashes_in_any_order():
     for order in (("certified ε", "exact ε of it", "a"), ("a", "exact ε of it", "certified ε")):
         levels = dict.fromkeys(order, 1.0)
         lines = figures.lines({}, "x", "y", references=levels).axes[0].lines
@@ -225,7 +225,7 @@ def test_text_on_a_colour_can_be_read():
         assert contrast(colour, figures.style.ink_on(colour)) >= 4.5
 
 
-def test_points_at_one_x_have_bands_of_their_own_and_whole_numbers_are_carried_whole():
+def test_points_have_own_bands_and_whole_numbers():
     twice = figures.lines({"a": ([1, 1, 2], [1, 2, 3], [0.1, 0.2, 0.3])}, "x", "y").table()
     assert np.allclose(twice["high"], [1.1, 2.2, 3.3])
     picture = figures.lines({"a": ([1, 1048576], [1 / 3, 2])}, "n", "y")
@@ -238,7 +238,7 @@ def test_numbers_of_things_have_whole_ticks():
         assert all(tick.is_integer() for tick in axes.get_xticks()) == whole
 
 
-def test_a_sweep_over_a_wide_range_has_a_logarithmic_axis():
+def test_wide_sweeps_have_a_logarithmic_axis():
     for k, scale in (
         ([1, 10, 30], "log"),
         ([1, 10, 29], "linear"),
@@ -249,7 +249,7 @@ def test_a_sweep_over_a_wide_range_has_a_logarithmic_axis():
         assert picture.axes[0].get_xscale() == scale
 
 
-def test_a_sweep_is_drawn_as_curves_or_as_a_map_if_there_are_numbers():
+def test_a_sweep_of_numbers_has_curves_or_map():
     plane = pd.DataFrame({"k": [1, 2] * 6, "n": np.repeat(range(6), 2), "bound": range(12)})
     assert figures.swept(plane, ["k", "n"]).axes[0].images
     few = figures.swept(plane[:4][::-1], ["k", "n"])

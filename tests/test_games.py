@@ -109,7 +109,7 @@ def failure_probability(law, beta, epsilon):
     st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**32), st.just(0.0)),
     st.sampled_from([0.0, 0.2, 0.3, 0.5]),
 )
-def test_audits_are_valid_unless_full_feedback_has_no_budget(parameters, tau):
+def test_audits_are_valid_except_with_unlimited_feedback(parameters, tau):
     """Pr[ε' > ε(M)] <= β, exactly, for random mechanisms of known ε and any β."""
     table, guesser = random_channel(*parameters), ThresholdGuesser(tau)
     laws = [one_run_law(table, guesser), adaptive_law(table, guesser, feedback="one-way")]
@@ -263,7 +263,7 @@ def test_rounding_breaks_no_ties():
 # -------------------------------------------------------------------------- budgets and marks
 
 
-def test_budget_ends_the_guessing_and_counts_missing_guesses_as_wrong():
+def test_missing_guesses_of_a_budget_are_wrong():
     guesser, table = ThresholdGuesser(np.log(2)), channel(Count(), 4)
     for feedback, budget in product(("one-way", "full"), (1, 2, 4)):
         play = {"feedback": feedback, "guesses": budget}
@@ -324,7 +324,7 @@ def naive_best(exact, value, n, feedback):
 
 
 @pytest.mark.parametrize(("name", "n"), [("LRR", 2), ("XOR", 2), ("XRR", 3), ("Count", 3)])
-def test_best_guesser_with_feedback_is_found_by_trying_all(name, n):
+def test_best_guesser_with_feedback_by_trying_all(name, n):
     mechanism, definition, _, _ = ZOO[name]
     exact, table = oracles.table(definition, n), channel(mechanism, n)
     rng = np.random.default_rng(4)

@@ -41,7 +41,7 @@ def test_a_schedule_by_hand():
 
 
 @pytest.mark.parametrize("bend", [0.3, 1.0, 3.0])
-def test_the_bend_is_that_of_dropping_and_not_of_crowding(bend):
+def test_bend_is_of_dropping_not_of_crowding(bend):
     """Halfway the ratio of loads is the geometric mean of the first and the last, at any bend."""
     dpsgd = DpSgd(n=10**6, d=1000, steps=100, sigma=1.0)
     loads = Dropping(1000, bend=bend, crowding=(2, 32)).loads(dpsgd)

@@ -192,7 +192,7 @@ def _check_rows(name, function, columns):
         assert function(**dict(zip(columns, row, strict=True))) == expected, (name, row)
 
 
-def test_what_a_kernel_uses_is_in_a_file_with_kernels():
+def test_kernels_use_only_files_with_kernels():
     """A constant from elsewhere could change, and the machine code would keep the old one."""
     package = Path(oralib.__file__).parent
     sources = {

@@ -15,7 +15,7 @@ from oralib.ground.binomial import log_pmfs
 
 @pytest.mark.parametrize("feedback", ["none", "one-way", "full"])
 @pytest.mark.parametrize(("s", "sets"), [(1, 3), (2, 2), (3, 2), (4, 1)])
-def test_count_in_sets_is_the_law_of_the_table(s, sets, feedback):
+def test_count_in_sets_law_is_the_tables(s, sets, feedback):
     table, guesser = channel(oralib.CountInSets(s), s * sets), ThresholdGuesser(np.inf)
     if feedback == "none":
         exact = oralib.games.one_run_law(table, guesser)
@@ -57,7 +57,7 @@ def assert_the_same(law, r, probability):
 
 
 @pytest.mark.parametrize(("s", "sets"), [(1, 7), (2, 100), (3, 1), (12, 85), (70, 33), (1200, 20)])
-def test_count_in_sets_is_added_up_set_by_set(s, sets):
+def test_count_in_sets_adds_up_the_sets(s, sets):
     one_set = 0.5 ** np.arange(s + 1)
     one_set[0], one_set[s] = 0.0, 2.0 ** (1 - s)
     probability = np.ones(1)
@@ -72,7 +72,7 @@ def test_count_in_sets_is_added_up_set_by_set(s, sets):
 
 @pytest.mark.parametrize("n", [1, 50, 5000])
 @pytest.mark.parametrize("epsilon", [1e-9, 2.0, 60.0])
-def test_local_laplace_leaves_out_what_is_negligible_and_no_more(epsilon, n):
+def test_local_laplace_leaves_out_only_negligible_counts(epsilon, n):
     v = np.arange(n + 1)
     law = local_laplace_law(epsilon, n)
     probability = np.exp(log_pmfs(v, n, 1 - np.exp(-epsilon / 2) / 2))

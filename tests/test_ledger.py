@@ -89,7 +89,7 @@ def test_false_variants_that_an_earlier_ledger_let_pass(number, changed):
 
 
 @pytest.mark.parametrize("claim", LEDGER, ids=lambda claim: claim.label)
-def test_a_word_that_no_version_of_the_claim_has_is_an_error(claim):
+def test_a_word_in_no_version_is_refused(claim):
     for part in (part for part, value in claim.stated.items() if isinstance(value, str)):
         with pytest.raises(ValueError, match=f"{part} must be one of .*, got {part}='nonsense'"):
             claim.check(**{part: "nonsense"})
@@ -120,7 +120,7 @@ def test_guesses_that_match_the_parity_are_not_independent():
     assert law[0, 0, 1] + law[0, 1, 0] + law[1, 0, 0] == pytest.approx(3 / 4)
 
 
-def test_stop_or_oppose_is_dominated_on_the_whole_and_fails():
+def test_stop_or_oppose_is_dominated_and_fails():
     law = stop_or_oppose_law(4.0, 1000)
     assert law.sum() == pytest.approx(1)
     v, r = np.indices(law.shape)
@@ -134,7 +134,7 @@ def test_stop_or_oppose_is_dominated_on_the_whole_and_fails():
     assert (tails <= fair + 1e-12).all()
 
 
-def test_what_the_anytime_bound_leaves_is_as_its_row_says():
+def test_anytime_bound_leaves_what_its_row_says():
     def unused(epsilon, beta, n):
         worst = adaptive_failure_probability(epsilon, n, beta, bound="anytime")
         return round(100 * (1 - worst / beta))
@@ -164,14 +164,14 @@ def test_words_of_checks():
     assert not near([("a", 1.0, 0.1, 1.2), ("b", float("nan"), 0.1, 1.2)]).holds
 
 
-def test_of_many_findings_some_are_told_and_all_are_counted():
+def test_long_findings_are_cut_and_counted():
     three = all_of(*(Finding(True, word) for word in "abc"))
     assert three.evidence == "a; b; c"
     assert all_of(three, Finding(True, "d"), three).evidence == "a; b; c; 4 more such results"
     assert all_of(three, Finding(False, "no")) == Finding(False, "no")
 
 
-def test_what_is_equal_up_to_rounding_is_equal_and_the_first_is_taken():
+def test_ties_up_to_rounding_take_the_first():
     third = 0.1 + 0.2  # a little more than 0.3
     assert (first_least([0.5, third, 0.3]), first_least([0.5, 0.3, third])) == (1, 1)
     assert first_least([0.3, 0.3 - 1e-9]) == 1
@@ -290,7 +290,7 @@ def test_command(capsys, monkeypatch):
     assert main([]) == 130
 
 
-def test_a_claim_is_found_by_its_label_or_number_and_nothing_else():
+def test_claims_are_found_by_label_or_number():
     assert ledger.find(5) is ledger.find("5") is ledger.find("def:ora-efficacy")
     for name in (0, -1, None, 2.5, "there is none such"):
         with pytest.raises(ValueError, match=r"name must be the label of a claim, or a number"):

@@ -99,7 +99,7 @@ def test_no_mechanism_is_accused_more_often(fixed, side):
     assert nearest > 0.95
 
 
-def test_a_side_that_the_output_decides_is_not_one_side():
+def test_a_side_decided_by_output_is_refused():
     """If all guesses agree but either way, half of δ is not enough."""
     hypothesis = (0.0, 0.05, 0.05)
     p = p_value_of(Counts(1, 1, n=1, r_fixed=True, side="in"), hypothesis)

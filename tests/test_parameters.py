@@ -90,7 +90,7 @@ def test_bad_parameters():
             checked({"epsilons": value})
 
 
-def test_a_chapter_that_runs_again_in_the_same_kernel():
+def test_a_chapter_runs_twice_in_one_kernel():
     """Its own variables are no parameters; a changed one is checked again."""
     space = {"__annotations__": {"epsilon": float}, "epsilon": 2}
     check(space)
@@ -102,7 +102,7 @@ def test_a_chapter_that_runs_again_in_the_same_kernel():
         check(space)
 
 
-def test_files_of_the_book_are_found_where_the_package_is_installed(tmp_path, monkeypatch):
+def test_an_installed_package_finds_the_books_files(tmp_path, monkeypatch):
     assert place.book_file("data/explorer.csv").is_file()
     monkeypatch.setattr(place, "ROOT", tmp_path / "site")
     monkeypatch.chdir(tmp_path)
@@ -182,7 +182,7 @@ auditing-a-real-training delta epsilon, other-packages delta, a-leak-that-one-ru
 trials, valid-adaptive-auditing epsilon epsilons ratios"""
 
 
-def test_every_parameter_of_a_chapter_is_among_its_smallest_sizes_or_kept():
+def test_chapter_parameters_have_smallest_values():
     kept = {chapter: {*names} for chapter, *names in map(str.split, KEPT.split(","))}
     for path in place.BOOK.glob("*.ipynb"):
         cells = nbformat.read(path, 4).cells
@@ -253,7 +253,7 @@ def test_most_chapters_have_parameters():
         ("what-an-assumption-buys", {"n": 50}, "k must be at most n = 50, got k=100; add -p k=50"),
     ],
 )
-def test_what_a_chapter_cannot_take_is_refused_in_its_set_up(chapter, given, message):
+def test_set_up_refuses_what_chapters_cannot_take(chapter, given, message):
     """By the cell that checks the parameters, before any work, and before a kernel starts."""
     cells = played(chapter, given)
     while "parameters" not in next(cells).metadata.get("tags", []):

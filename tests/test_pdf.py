@@ -134,7 +134,7 @@ def test_every_link_leads_somewhere(printed):
     assert all(re.match("https?:|mailto:", address) for address in outside)
 
 
-def test_the_page_that_is_printed_has_all_that_its_links_ask_for():
+def test_links_of_the_printed_page_have_targets():
     """Chromium drops a link to nowhere in silence."""
     path = pdf.PDF.with_suffix(".html")
     if not path.exists():

@@ -125,7 +125,7 @@ def test_lists_of_files_name_files_that_exist():
         assert (path / "__main__.py").exists() or path.with_suffix(".py").exists(), module
 
 
-def test_a_wheel_has_the_packages_the_extras_and_nothing_else(tmp_path):
+def test_a_wheel_has_packages_and_extras_only(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (path,) = tmp_path.glob("*.whl")
@@ -200,7 +200,7 @@ def test_citation_has_version_and_paper():
     assert authors == ["Keinan", "Shenfeld", "Ligett"]
 
 
-def test_what_only_the_owner_knows_is_asked_in_one_place():
+def test_blanks_for_the_owner_are_in_one_place():
     """In the list for a release, where `make release` finds it."""
     asked = re.compile(r"to be filled in:")
     files = [ROOT / name for name in downloads.files()]
@@ -278,7 +278,7 @@ def blocks(language):
 README_EXAMPLES = blocks("python")
 
 
-def test_readme_examples_give_the_numbers_that_their_comments_promise():
+def test_readme_examples_give_the_numbers_they_promise():
     names = {}
     promises = 0
     for line in "".join(README_EXAMPLES).splitlines():
@@ -339,12 +339,12 @@ def test_the_reference_lists_every_module(package):
     reference = (ROOT / "book" / "api.md").read_text()
     places = [*(ROOT / package).glob("*.py"), *(ROOT / package).glob("*/__init__.py")]
     names = {path.parent.name if path.stem == "__init__" else path.stem for path in places}
-    # What finds the book's files is orabook's business, and the helpers are oralib's.
+    # The files of the book are found by orabook alone; the ground of oralib is no reader's business.
     for name in names - {package, "place", "ground"}:
         assert name.startswith("_") or re.search(rf"^\| .*`{name}`", reference, re.MULTILINE), name
 
 
-def test_without_git_only_what_belongs_to_the_project_is_carried(tmp_path, monkeypatch):
+def test_without_git_only_project_files_are_carried(tmp_path, monkeypatch):
     monkeypatch.setattr(downloads, "ROOT", tmp_path)
     ours = ["README.md", "oralib/one.py"]
     for name in (*ours, "oralib/__pycache__/one.pyc", ".env", "my-scores.csv"):
@@ -354,7 +354,7 @@ def test_without_git_only_what_belongs_to_the_project_is_carried(tmp_path, monke
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs a clone")
-def test_what_belongs_to_the_project_is_what_git_tracks():
+def test_project_files_are_what_git_tracks():
     assert {name.partition("/")[0] for name in downloads.files()} == set(downloads.PROJECT)
 
 

@@ -34,7 +34,7 @@ def shell(monkeypatch):
     return shell
 
 
-def test_results_are_shown_rounded_and_kept_to_twelve_digits(shell):
+def test_results_are_rounded_and_kept_to_twelve_digits(shell):
     results.record(
         bound=np.float64(1.23456789012345678),
         share=0.1 + 0.2,
@@ -134,7 +134,7 @@ def test_chapters_in_place_keep_numbers_in_prose(tmp_path):
     assert path.read_text() == written
 
 
-def test_chapters_in_place_are_left_alone_if_a_number_fails(tmp_path):
+def test_chapters_are_left_alone_if_a_number_fails(tmp_path):
     for words, said in [
         ("{eval}`nowhere`", "{eval}`nowhere`: NameError: name 'nowhere'"),
         ("{eval}`b`", "{eval}`b` is 1 in its place and 2 at the end"),

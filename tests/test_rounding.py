@@ -66,7 +66,7 @@ def as_shown(values):
     return [tables.number(x) for x in np.unique(values).tolist()]
 
 
-def test_no_number_of_a_table_hangs_on_the_last_bits(monkeypatch):
+def test_numbers_of_tables_survive_shaken_bits(monkeypatch):
     exact = {member: notions(oralib.channel(ZOO[member[0]][0], member[1])) for member in SMALL}
     shake(monkeypatch)
     for (name, n), numbers in exact.items():

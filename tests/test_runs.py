@@ -87,7 +87,7 @@ def test_values_are_converted_to_the_declared_types(small):
         assert type(found[name]) is type(value)
 
 
-def test_what_does_not_fit_is_refused_before_any_work(small):
+def test_bad_parameters_are_refused_before_any_work(small):
     chapter = runs.find_chapter(small)
     for name, given, said in [
         ("y", 1, r"y is not a parameter of small, got 1.*its parameters: x, n, flag"),
@@ -126,7 +126,7 @@ def test_the_command_line_names_what_is_wrong(small, capsys, monkeypatch):
 # ---------------------------------------------------------------------------------------- one run
 
 
-def test_a_run_leaves_a_folder_with_notebook_results_and_page(small, capsys, monkeypatch):
+def test_a_run_leaves_notebook_results_and_page(small, capsys, monkeypatch):
     out = small.parent / "out"
     other = small.parent / "jupyter" / "kernels" / "python3" / "kernel.json"  # no kernel of ours
     other.parent.mkdir(parents=True)
@@ -167,7 +167,7 @@ def test_a_run_leaves_a_folder_with_notebook_results_and_page(small, capsys, mon
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "book").glob("*.ipynb")), ids=lambda p: p.stem)
-def test_no_number_in_prose_is_committed_with_its_cell(path):
+def test_no_number_in_prose_is_committed(path):
     """papermill copies the metadata of cells, and would show it beside other parameters."""
     assert all(prose.VALUES not in cell.metadata for cell in nbformat.read(path, 4).cells)
 
@@ -212,7 +212,7 @@ def test_nothing_is_overwritten(small, monkeypatch):
     assert (out / "results.json").exists()
 
 
-def test_a_run_that_fails_says_why_and_leaves_its_notebook(small, capsys):
+def test_failed_runs_say_why_and_leave_notebooks(small, capsys):
     out = small.parent / "out"
     assert main(["run", str(small), "-p", "word=fail", "--out", str(out)]) == 1
     said = capsys.readouterr().err
@@ -229,7 +229,7 @@ def executed(notebook, *_, **__):
     return notebook
 
 
-def test_a_run_without_its_page_fails_and_leaves_results(small, capsys, monkeypatch):
+def test_runs_without_page_fail_and_leave_results(small, capsys, monkeypatch):
     """As on a full disk."""
     monkeypatch.setattr(run.papermill, "execute_notebook", executed)
     monkeypatch.setattr(run, "BOOK", small.parent / "book")
@@ -249,7 +249,7 @@ def test_a_run_without_its_page_fails_and_leaves_results(small, capsys, monkeypa
     }
 
 
-def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_a_page_is_written_whole_or_not(tmp_path, monkeypatch):
     def fill(path, text, **_):
         path.write_bytes(text[:2].encode())
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -296,7 +296,7 @@ def test_what_was_edited_meanwhile_does_not_land(small, monkeypatch):
 # -------------------------------------------------------------------------------------- the names
 
 
-def test_the_name_of_a_run_changes_with_all_that_it_is_made_of(small, tmp_path, monkeypatch):
+def test_names_of_runs_follow_their_content(small, tmp_path, monkeypatch):
     data, other = tmp_path / "data.csv", tmp_path / "other" / "data.csv"
     other.parent.mkdir()
     data.write_text("1")
@@ -381,7 +381,7 @@ def complete(out):
 
 
 @pytest.mark.slow
-def test_a_sweep_that_is_killed_goes_on_and_a_failed_point_stops_no_other(small):
+def test_killed_sweeps_go_on_past_failed_points(small):
     out = small.parent / "out"
     grid = write_grid(small.parent, "product: {x: [1, 3], word: [a, fail]}\nshow: square")
     words = [sys.executable, "-m", "orabook", "sweep", str(grid), "--out", str(out)]
@@ -420,7 +420,7 @@ def test_interrupts_are_blocked_where_a_system_can(monkeypatch):
         pass
 
 
-def test_a_sweep_of_which_all_points_failed_says_so(small, monkeypatch, capsys):
+def test_a_sweep_says_if_all_points_failed(small, monkeypatch, capsys):
     failed = runs.Sweep(pd.DataFrame(), {1: "b", 0: "a (see failed)"}, small.parent / "no-table")
     monkeypatch.setattr(runs, "sweep_grid", lambda *_, **__: failed)
     assert main(["sweep", str(write_grid(small.parent, "product: {x: [1, 3]}"))]) == 1
@@ -456,7 +456,7 @@ def dask_scheduler(log, *words):
 
 
 @pytest.mark.slow
-def test_a_scheduler_without_workers_and_one_that_is_gone_are_named(small):
+def test_missing_schedulers_and_workers_are_named(small):
     grid = write_grid(small.parent, "product: {x: [1, 3]}")
     scheduler, address = dask_scheduler(small.parent / "log", "--host", "127.0.0.1")
     words = ["sweep", str(grid), "--out", str(small.parent / "out"), "--scheduler", address]

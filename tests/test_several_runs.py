@@ -58,7 +58,7 @@ LARGE = 10**8
 
 
 @pytest.mark.parametrize("side", ["both", "in", "out"])
-def test_no_bound_of_many_canaries_fails_for_the_mixture(side):
+def test_bounds_of_many_canaries_hold_for_mixtures(side):
     """Near the limit of nearly every run, where the largest part of β is used."""
     k, _ = best_guesses(isolated(LARGE), "steps", "exact", 0.05, 1e-5, side)
     law = isolated_law(isolated(LARGE), k, side=side)
@@ -72,7 +72,7 @@ def test_no_bound_of_many_canaries_fails_for_the_mixture(side):
     assert side != "in" or max(found) > 0.03  # nearly all of β is used
 
 
-def test_a_bound_without_delta_does_fail_for_the_mixture():
+def test_bounds_without_delta_fail_for_the_mixture():
     """So these tests can find what is not valid for every mechanism."""
     law = isolated_law(isolated(LARGE), 400)
     bounds = valid_lower_bound(Counts(law.v, law.r, n=LARGE, r_fixed=True))

@@ -60,6 +60,6 @@ def test_coins_are_those_of_the_seed(table):
     assert ((rng.random(n) < 0.5) == table["included"]).all()
 
 
-def test_its_noise_is_that_of_the_chapter_and_it_has_learned():
+def test_training_has_the_chapters_noise_and_learned():
     assert MADE["sigma"] == oralib.noise_multiplier(8, 1e-5, MADE["steps"], MADE["sample_rate"])
     assert MADE["accuracy"] > 0.85

@@ -165,7 +165,7 @@ def test_counts_play_as_their_law_says():
     assert (table["found_claim"] < 0.1).all()
 
 
-def test_scores_of_the_true_noise_have_the_exact_law():
+def test_scores_of_true_noise_have_exact_laws():
     """By Fourier transforms, and along contours."""
     from orabook.studies.ceiling import isolated_law
 
@@ -286,7 +286,7 @@ def test_stopping_at_will():
 # ------------------------------------------------------------------------------------- what is said
 
 
-def test_a_verdict_says_of_what_and_how_often_it_fails():
+def test_a_verdict_says_how_often_it_fails():
     verdict = TrainingVerdict(115, 120, 104, 1.3, 0.0123, True, 0.647, 0.05)
     assert str(verdict) == (
         "The stated training is refuted: 115 of 120 guesses are right, 104 refute it (p ≤ 0.013 at "

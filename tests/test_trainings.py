@@ -27,7 +27,7 @@ def audited():
     return pd.read_csv(data.FOLDER / "audited-trainings.csv", keep_default_na=False)
 
 
-def test_checks_name_all_bugs_and_accuse_no_honest_training(audited):
+def test_checks_name_bugs_and_spare_honest_trainings(audited):
     bugs = audited["bug"] != "none"
     assert (audited["status"] == np.where(bugs, "failed", "passed")).all()
     assert (audited["named"].ne("") == bugs).all()
@@ -58,7 +58,7 @@ def test_audited_trainings_are_those_of_this_library(way, bug, audited):
 
 
 @real
-def test_the_noise_of_opacus_depends_on_the_number_of_examples():
+def test_opacus_noise_depends_on_the_examples():
     """A fact about Opacus 1.6.0; a version that has repaired it will be noticed here."""
     batches = {100: 10, 101: 9, 109: 9, 110: 10, 111: 9, 921: 10, 931: 9}
     for examples, batch in batches.items():
@@ -101,7 +101,7 @@ except ModuleNotFoundError as error:
 
 
 @real
-def test_the_table_of_last_models_is_that_of_this_library():
+def test_table_of_last_models_is_this_librarys():
     """Its first run; rounding grows in a thousand steps. And no honest bound is above its claim."""
     table, first = pd.read_csv(data.FOLDER / "black-box.csv"), blackbox.black_box(runs=1)
     rows = table.query("run == 0").reset_index(drop=True)

@@ -121,7 +121,7 @@ def test_full_feedback(beta):
         (XorRandomizedResponse(0.3), 3, 0.1),
     ],
 )
-def test_full_feedback_with_delta_is_valid_for_every_guesser(mechanism, n, delta, fixed):
+def test_full_feedback_with_delta_is_valid(mechanism, n, delta, fixed):
     """Dynamic programming over all adaptive guessers of tables that leak all with probability δ."""
     noisy = (1 - delta) * channel(mechanism, n).table
     table = Channel(np.vstack([delta * np.eye(2**n), noisy]))
@@ -152,7 +152,7 @@ def test_full_knowledge_has_no_bound():
 
 
 @pytest.mark.parametrize(("expected", "beta"), [(None, 0.05), (60, 0.05), (400, 0.05), (400, 0.01)])
-def test_the_least_b_is_planned_as_its_words_say(expected, beta):
+def test_the_least_b_follows_its_plan(expected, beta):
     """B of the least count of half of the guesses that rejects ε = 0, within limits."""
     r = (expected or 60) // 2
     tails = stats.binom.sf(np.arange(r), r, 0.5)
@@ -170,7 +170,7 @@ def test_the_least_b_is_planned_as_its_words_say(expected, beta):
     )
 
 
-def test_kinds_of_feedback_are_judged_by_other_audits_than_those_that_chose():
+def test_feedback_is_judged_by_fresh_audits():
     dpsgd, game = DpSgd(2000, 500, 1, 1.0, sigma=2.0), {"trials": 40, "seed": 5}
     table = feedback_at_its_best([dpsgd], beta=0.05, delta=1e-5, **game).set_index("feedback")
     free, fixed = table.loc["full, free to stop"], table.loc["full, number fixed"]

@@ -9,7 +9,7 @@ from orabook import which_bound
 from oralib.ground.types import FEEDBACKS
 
 
-def test_every_audit_is_in_exactly_one_row_with_the_bound_of_the_library():
+def test_every_audit_is_in_one_row():
     rows = which_bound.table().to_numpy().tolist()
     for feedback, r_fixed, (place, delta) in product(
         FEEDBACKS, (True, False), ((2, 0.0), (3, 1e-5), (3, 1.0))
@@ -28,7 +28,7 @@ def test_every_audit_is_in_exactly_one_row_with_the_bound_of_the_library():
             assert which_bound.NAMES[oralib.valid_rule(counts, delta)] == row[place]
 
 
-def test_balanced_coins_have_a_bound_for_fixed_numbers_without_feedback():
+def test_balanced_coins_bound_fixed_numbers_without_feedback():
     for feedback, r_fixed in product(FEEDBACKS, (True, False)):
         set_up = {"r_fixed": r_fixed, "feedback": feedback, "coins": "balanced", "r_in": 50}
         counts = oralib.Counts(75, 100, n=1000, **set_up)
