@@ -268,8 +268,9 @@ def test_every_public_name_is_called():
         assert set(calls) <= names - elsewhere
         for name, arguments in calls.items():
             parameters = inspect.signature(getattr(home, name)).parameters
-            named, tried = set(parameters) - {"setting"}, set(arguments)
-            assert named == (tried & named if "setting" in parameters else tried), name
+            allowed = set(parameters) - {"setting"}
+            tried = set(arguments)
+            assert allowed == (tried & allowed if "setting" in parameters else tried), name
 
 
 def test_every_name_of_the_reference_is_called():
@@ -314,7 +315,8 @@ SLOW = ("noise_multiplier",)
     ],
 )
 def test_odd_arguments(home, name):
-    function, arguments = getattr(home, name), HOMES[home][name]
+    function = getattr(home, name)
+    arguments = HOMES[home][name]
     for argument, (odd, value) in product(arguments, ODD.items()):
         if isinstance(value, float | int) and WORK.get(argument, np.inf) < value < 2**60:
             continue

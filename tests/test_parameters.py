@@ -206,7 +206,7 @@ CHAPTERS = sorted(place.BOOK.glob("*.ipynb"))
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_every_parameter_of_a_chapter_is_read(path):
-    """In code, or in a number of the prose; that it is checked is not enough."""
+    """Code or a number of the prose reads it; that it is checked is not enough."""
     cells = nbformat.read(path, 4).cells
     tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     if not tagged:

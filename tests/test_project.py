@@ -71,8 +71,8 @@ def test_missing_packages_are_named_with_their_extra(monkeypatch, capsys):
     monkeypatch.delattr("orabook.runs", raising=False)
     monkeypatch.setitem(sys.modules, "papermill", None)  # as if it were not installed
     assert main(["run", "x.ipynb"]) == 2
-    said = "error: papermill is not installed: pip install '.[runs]' in the repository\n"
-    assert capsys.readouterr().err == said
+    error = "error: papermill is not installed: pip install '.[runs]' in the repository\n"
+    assert capsys.readouterr().err == error
 
 
 def test_every_package_is_on_each_list():
@@ -110,7 +110,7 @@ def test_packages_import_only_what_they_may(package):
 
 
 def test_lists_of_files_name_files_that_exist():
-    """What pytest leaves out, what mypy leaves out, and what the Makefile calls."""
+    """Check what pytest and mypy leave out, and what the Makefile calls."""
     paths = [Path(path) for path in conftest.collect_ignore]
     paths += map(Path, SETTINGS["tool"]["mypy"]["exclude"])
     texts = [ROOT / "Makefile", ROOT / ".ci" / "run", *(ROOT / ".github/workflows").glob("*.yml")]
@@ -154,11 +154,11 @@ def test_conda_environment_is_the_same_lock():
 def test_targets_that_are_named_exist():
     makefile = (ROOT / "Makefile").read_text()
     texts = [(ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md")]
-    named = re.findall(
+    targets = re.findall(
         r"(?:run: |`|^)make ([a-z-]+)", "\n".join([*texts, *WORKFLOWS.values()]), re.M
     )
-    assert len(named) > 20
-    for target in named:
+    assert len(targets) > 20
+    for target in targets:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
@@ -174,7 +174,8 @@ def test_checks_run_every_python_that_is_promised():
 
 
 def test_the_table_of_tests_names_modules_that_exist():
-    text, named = (ROOT / "CONTRIBUTING.md").read_text(), 0
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    checked = 0
     for modules in re.findall(r"^\| .* \| (.*) \| .*`test_", text, re.MULTILINE):
         package = ""
         for name in re.findall(r"`([\w.]+)`", modules):
@@ -182,10 +183,11 @@ def test_the_table_of_tests_names_modules_that_exist():
                 name = package + name
             elif name.split(".")[0] not in PACKAGES:
                 name = f"oralib.{name}"
-            package, path = name.rpartition(".")[0], ROOT.joinpath(*name.split("."))
+            package = name.rpartition(".")[0]
+            path = ROOT.joinpath(*name.split("."))
             assert path.is_dir() or path.with_suffix(".py").exists(), name
-            named += 1
-    assert named > 60
+            checked += 1
+    assert checked > 60
 
 
 def test_citation_has_version_and_paper():
@@ -201,7 +203,7 @@ def test_citation_has_version_and_paper():
 
 
 def test_blanks_for_the_owner_are_in_one_place():
-    """In the list for a release, where `make release` finds it."""
+    """They are in the list for a release, where `make release` finds them."""
     asked = re.compile(r"to be filled in:")
     files = [ROOT / name for name in downloads.files()]
     texts = {
@@ -251,7 +253,7 @@ def test_readme_has_a_map_of_the_root():
 
 
 def test_readme_quotes_the_ladder():
-    """Its headline has the numbers of the tables that it names."""
+    """The headline has the numbers of the tables that it names."""
     readme = " ".join((ROOT / "README.md").read_text().split())
     tables = (ROOT / "book" / "data" / f"{name}.csv" for name in ("ladder", "many-weights"))
     bound = pd.concat([pd.read_csv(table, index_col="change") for table in tables])["bound"]
@@ -325,7 +327,7 @@ def test_the_library_knows_nothing_of_the_book():
 
 
 def test_importing_the_library_imports_nothing_large():
-    """What few functions need is imported there."""
+    """A package that few functions need is imported by them."""
     heavy = ("scipy.stats", "scipy.special", "scipy.optimize", "pandas", "matplotlib", "torch")
     heavy += ("dp_accounting", "IPython", "papermill")
     look = f"""import oralib, sys
@@ -339,7 +341,7 @@ def test_the_reference_lists_every_module(package):
     reference = (ROOT / "book" / "api.md").read_text()
     places = [*(ROOT / package).glob("*.py"), *(ROOT / package).glob("*/__init__.py")]
     names = {path.parent.name if path.stem == "__init__" else path.stem for path in places}
-    # The files of the book are found by orabook alone; the ground of oralib is no reader's business.
+    # Neither is for readers: where the files of the book are, and the ground of oralib.
     for name in names - {package, "place", "ground"}:
         assert name.startswith("_") or re.search(rf"^\| .*`{name}`", reference, re.MULTILINE), name
 

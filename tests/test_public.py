@@ -28,7 +28,7 @@ SHARED = {
 
 
 def is_public(path):
-    """Whether neither the file nor a folder above it has a name that begins with an underscore."""
+    """Return whether no part of the path begins with an underscore, but for `__init__`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return not any(part.startswith("_") and part != "__init__" for part in parts)
 

@@ -85,14 +85,14 @@ def test_every_entry_explains_itself_and_has_an_example():
 
 def sections(docstring):
     """The names in the sections "Parameters" and "Attributes"; None if there is neither."""
-    found = re.findall(
+    bodies = re.findall(
         r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=\n\n\S[^\n]*\n---|\Z)",
         docstring,
         re.DOTALL | re.M,
     )
-    if not found:
+    if not bodies:
         return None
-    heads = [line.partition(" : ")[0] for part in found for line in part.splitlines()]
+    heads = [line.partition(" : ")[0] for part in bodies for line in part.splitlines()]
     heads = [head for head in heads if head and not head[0].isspace()]
     return {name.strip().lstrip("*\\") for head in heads for name in head.split(",")}
 
