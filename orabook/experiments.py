@@ -39,7 +39,7 @@ from oralib.mechanisms import CountInSets, LocalLaplace
 
 __all__ = ["REPORTED", "adaptive_count_in_sets", "adaptive_dpsgd", "elements_by_epsilon"]
 __all__ += ["elements_per_coordinate", "improvement_ladder", "local_laplace", "summarise"]
-__all__ += ["taken_guesses", "taken_guesses_by_epsilon"]
+__all__ += ["exact_elements_by_epsilon", "taken_guesses", "taken_guesses_by_epsilon"]
 
 ELEMENTS_PER_COORDINATE = (0.1, 0.2, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 16, 32, 64)
 FRACTIONS_OF_GUESSES = (0.002, 0.004, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -77,7 +77,7 @@ def taken_guesses(
     run: dict[str, Any] = {"steps": steps, "sample_rate": sample_rate}
     dpsgd = DpSgd.calibrated(epsilon, delta, n=n, d=d, **run)
     rows = []
-    for fraction in _with_bar(reals_of("fractions", fractions, 0, 1, "(]")):
+    for fraction in _with_bar(_reals_of("fractions", fractions, 0, 1, "(]")):
         k = max(1, round(fraction * dpsgd.n))
         counts = simulate_dpsgd(dpsgd, k, trials=trials, seed=seed)
         rows.append({"x": k / dpsgd.n, "n": dpsgd.n, "k": k, **summary(counts, beta, delta)})
@@ -167,7 +167,7 @@ def exact_elements_by_epsilon(
     """
     rows = []
     numbers = dict.fromkeys(elements_of(ratios, d))
-    points = product(reals_of("epsilons", epsilons, 0, inf, "()"), numbers)
+    points = product(_reals_of("epsilons", epsilons, 0, inf, "()"), numbers)
     for epsilon, n in _with_bar(list(points)):
         law = sums_law(DpSgd.calibrated(epsilon, delta, n=n, d=d), k)
         row = {"epsilon": epsilon, "x": n / d, "n": n, "k": k}
@@ -184,7 +184,7 @@ def _by_epsilon(
     **setting: Any,
 ) -> pd.DataFrame:
     """An experiment at several ε, one below the other."""
-    values = reals_of("epsilons", epsilons, 0, inf, "()")
+    values = _reals_of("epsilons", epsilons, 0, inf, "()")
     tables = {epsilon: experiment(grid, epsilon=epsilon, **setting) for epsilon in values}
     return pd.concat(tables, names=["epsilon"]).reset_index("epsilon").reset_index(drop=True)
 
@@ -216,7 +216,7 @@ def adaptive_dpsgd(
     """
     once: dict[str, Any] = {"d": d, "steps": 1, "sample_rate": 1.0}
     settings = [DpSgd.calibrated(epsilon, delta, n=n, **once) for n in elements_of(ratios, d)]
-    points = list(product(words_of("feedbacks", feedbacks, PLAYED), settings))
+    points = list(product(_words_of("feedbacks", feedbacks, PLAYED), settings))
     rows = []
     for word, dpsgd in _with_bar(points):
         counts = simulate_single_step(dpsgd, tau, feedback=word, trials=trials, seed=seed)
@@ -249,7 +249,7 @@ def adaptive_count_in_sets(
     2  2     full
     """
     sets, guesser = arguments.integer("sets", sets, 1), ThresholdGuesser(tau)
-    words = words_of("feedbacks", feedbacks, PLAYED)
+    words = _words_of("feedbacks", feedbacks, PLAYED)
     whole = _row("sizes", arguments.integers("sizes", _readable(sizes), 1))
     rows = []
     for word, s in _with_bar(list(product(words, whole))):
@@ -279,7 +279,7 @@ def local_laplace(
     True
     """
     rows = []
-    for epsilon in _with_bar(reals_of("epsilons", epsilons, 0, inf, "()")):
+    for epsilon in _with_bar(_reals_of("epsilons", epsilons, 0, inf, "()")):
         counts = one_run(LocalLaplace(epsilon), ThresholdGuesser(), n, trials=trials, seed=seed)
         rows.append({"x": epsilon, "n": counts.n, **summary(counts, beta, 0.0)})
     return pd.DataFrame(rows)
@@ -400,14 +400,14 @@ def _mean(name: str, values: NDArray[np.float64]) -> dict[str, float]:
         return {name: float(values.mean()), f"{name}_se": error}
 
 
-def reals_of(
+def _reals_of(
     name: str, values: Iterable[float], low: float, high: float, interval: str
 ) -> list[float]:
     """A grid of numbers in an interval; a single number is a grid of one point."""
     return _row(name, arguments.reals(name, _readable(values), low, high, interval=interval))
 
 
-def words_of(name: str, values: Iterable[str], allowed: Iterable[str]) -> list[str]:
+def _words_of(name: str, values: Iterable[str], allowed: Iterable[str]) -> list[str]:
     """A grid of some of the allowed words."""
     words = _row(name, arguments.array(name, _readable(values), "a row of words"))
     return [arguments.one_of(name, word, tuple(allowed)) for word in words]
@@ -416,7 +416,7 @@ def words_of(name: str, values: Iterable[str], allowed: Iterable[str]) -> list[s
 def elements_of(ratios: Iterable[float], d: int) -> list[int]:
     """The numbers of elements n with these ratios n / d."""
     d = arguments.integer("d", d, 1)
-    return [max(1, round(ratio * d)) for ratio in reals_of("ratios", ratios, 0, 1e12, "(]")]
+    return [max(1, round(ratio * d)) for ratio in _reals_of("ratios", ratios, 0, 1e12, "(]")]
 
 
 def _readable(values: Any) -> Any:

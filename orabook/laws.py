@@ -18,7 +18,7 @@ from oralib.ground import arguments
 from oralib.ground.binomial import log_pmfs
 from oralib.ground.types import PLAYED, Feedback
 
-__all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound"]
+__all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound", "sums_law"]
 
 Reals = NDArray[Any]  # of doubles
 

@@ -58,6 +58,7 @@ def _noise_multiplier(
         guess = 1 / sqrt(max(log1p((mu / sample_rate) ** 2 / steps), 1e-18))
         # With few elements in a batch, the moment of this order must not be too large.
         guess = max(guess, sqrt((1 - log(delta) / epsilon) / (-2 * log(sample_rate))))
+    guess = min(guess, most)
     # Multiples of 1e-6, of which the largest negative one is the least noise.
     sigma = -largest_passing(excess, -most * 1e6, 0.0, guess=-guess * 1e6, precision=1.0) / 1e6
     given = f"got epsilon={epsilon:g}, delta={delta:g}, steps={steps}, sample_rate={sample_rate:g}"

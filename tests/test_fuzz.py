@@ -15,9 +15,9 @@ from test_reference import entries, lookup
 
 import oralib
 from orabook import experiments, laws, single_step
-from orabook.studies import training
+from orabook.studies import assumptions, training
 from oralib import bounds, dpsgd, games, guessers, mechanisms
-from oralib.bounds import assumptions, balanced, refuting
+from oralib.bounds import refuting
 
 TABLE = oralib.channel(oralib.Count(), 2)
 LRR = oralib.LocalRandomizedResponse(1.0)
@@ -146,10 +146,6 @@ ASSUMPTIONS = {
     },
 }
 
-BALANCED = {
-    "balanced_p_value": {"v": 5, "r": 9, "n": 20, "epsilon": 0.5, "delta": 0.01, "r_in": 4},
-}
-
 REFUTING = {
     "guesses_needed": {
         **{"counts": oralib.Counts(0, 9, n=20, r_fixed=True), "epsilon": 0.5, "delta": 0.01},
@@ -237,7 +233,6 @@ HOMES = {
     mechanisms: {"sign_vectors": {"n": 2}},
     guessers: {"fixed_number": {"guesser": ALL, "n": 3}},
     assumptions: ASSUMPTIONS,
-    balanced: BALANCED,
     refuting: REFUTING,
 }
 

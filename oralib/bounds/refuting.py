@@ -32,8 +32,10 @@ def right_needed(counts: Counts, epsilon: float, *, delta: float, beta: float) -
     >>> right_needed(Counts(0, 120, n=1000, r_fixed=True), 2.0, delta=1e-5, beta=0.05)
     112
     """
+    arguments.instance("counts", counts, Counts, "Counts(0, 120, n=1000)")
+    beta, delta = arguments.beta_and_delta(beta, delta)
     epsilon = arguments.real("epsilon", epsilon, 0)
-    r = counts.r
+    r = arguments.integer("r", counts.r)
 
     def enough(v: int) -> bool:
         other = like(counts, v, r, counts.n)
@@ -50,6 +52,8 @@ def guesses_needed(counts: Counts, epsilon: float, *, delta: float, beta: float)
     >>> guesses_needed(Counts(0, 120, n=1000, r_fixed=True), 8.0, delta=1e-5, beta=0.05)
     8933
     """
+    arguments.instance("counts", counts, Counts, "Counts(0, 120, n=1000)")
+    beta, delta = arguments.beta_and_delta(beta, delta)
     epsilon = arguments.real("epsilon", epsilon, 0)
     n = counts.n
     rule = valid_rule(counts, delta)
