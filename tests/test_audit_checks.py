@@ -34,7 +34,7 @@ from oraudit.records import Event, Look, Seen, Told
 from oraudit.records.batches import Batches
 from oraudit.records.causes import HYPOTHESES
 from oraudit.records.clipping import look_at
-from oraudit.report.result import EXIT, judge
+from oraudit.report import EXIT, judge
 
 
 @pytest.mark.parametrize("training", HONEST, ids=lambda each: each.__name__)

@@ -1,4 +1,4 @@
-"""Warnings while a training runs: what is exact is told at the step that shows it."""
+"""Warnings while a training runs: exact facts are told at the step that shows them."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from oraudit.records import Batches, Event, Kind, Seen, Told
 
 __all__ = ["ALARMING", "NotAsTold", "alarms"]
 
-#: What is exact, and told at once; the rest waits for the end of the training.
+#: The kinds of events that are exact and told at once; others wait for the end of the training.
 ALARMING: tuple[Kind, ...] = (
     "accountant-forgot",
     "apart-clip",
@@ -24,12 +24,12 @@ class NotAsTold(UserWarning):
 
 
 def alarms(event: Event, told: Sequence[Told]) -> list[str]:
-    """What an event says, in the words of the report."""
+    """Return what an event says, in the words of the report."""
     if event.kind not in ALARMING:
         return []
-    # Checks load SciPy's distributions, which a training without alarms needs not.
+    # Here, as checks load SciPy's distributions, which a training without alarms does without.
     from oraudit.checks import findings
 
     nothing = Batches((), ())
     seen = Seen([], tuple(told), None, (), nothing, [event], None, None)
-    return [f"{each.text}: {each.side}" for each in findings(seen)]
+    return [f"{finding.text}: {finding.side}" for finding in findings(seen)]

@@ -13,9 +13,10 @@ from oraudit.report.words import epsilon_words
 
 __all__ = ["NOT_GIVEN", "QUESTIONS", "answered", "asked", "filled", "libraries"]
 
+#: The answer to a question that nobody has answered.
 NOT_GIVEN = "not given"
 
-#: What is asked, by the keys of ``card=``.
+#: The questions of a card, by the keys of ``card=``.
 QUESTIONS = {
     "model": "Model",
     "weights": "Trainable weights",
@@ -33,65 +34,69 @@ QUESTIONS = {
     "libraries": "Libraries",
 }
 
-#: Libraries whose versions are told, if they are loaded.
+#: The libraries whose versions the card has, if they are loaded.
 _LIBRARIES = ("numpy", "torch", "opacus", "jax", "optax", "transformers")
 
 
-def asked(seen: Seen | None, *, delta: float, epsilon: float | None, told: str) -> dict[str, str]:
-    """All questions, with the answers that the audit knows."""
-    known = dict.fromkeys(QUESTIONS, NOT_GIVEN)
-    known["libraries"] = libraries()
-    if told:
-        known["training"] = told
+def asked(
+    seen: Seen | None, *, delta: float, epsilon: float | None, training: str
+) -> dict[str, str]:
+    """Return all questions, with the answers that the audit knows."""
+    answers = dict.fromkeys(QUESTIONS, NOT_GIVEN)
+    answers["libraries"] = libraries()
+    if training:
+        answers["training"] = training
     if epsilon is not None:
-        known["epsilon"] = epsilon_words(epsilon)
+        answers["epsilon"] = epsilon_words(epsilon)
     examples = None
     if seen is not None:
         examples = seen.examples
         if seen.noise is not None:
-            known["weights"] = f"{seen.noise.sizes.sum():,} in {len(seen.noise.sizes)} tensors"
+            answers["weights"] = f"{seen.noise.sizes.sum():,} in {len(seen.noise.sizes)} tensors"
         if examples is not None:
-            known["examples"] = f"{examples:,}"
-    known["delta"] = f"{delta:g}; {_against(delta, examples)}"
-    return known
+            answers["examples"] = f"{examples:,}"
+    answers["delta"] = f"{delta:g}; {_against(delta, examples)}"
+    return answers
 
 
 def _against(delta: float, examples: int | None) -> str:
+    """Compare δ with 1/N."""
     if examples is None:
         return "N is not given"
     share = 1 / examples
-    than = "less than" if delta < share else "NOT less than"
-    return f"{than} 1/N = {share:.2g}"
+    if delta < share:
+        return f"less than 1/N = {share:.2g}"
+    return f"NOT less than 1/N = {share:.2g}"
 
 
 def libraries() -> str:
-    """The versions of the libraries that are loaded here."""
-    found = []
+    """Return the versions of the libraries that are loaded here."""
+    versions = []
     for name in ("oralib", *(name for name in _LIBRARIES if name in sys.modules)):
         try:
-            found.append(f"{name} {version(name)}")
+            versions.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
-    return ", ".join([f"Python {sys.version.split()[0]}", *found])
+    return ", ".join([f"Python {sys.version.split()[0]}", *versions])
 
 
-def answered(known: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The card as pairs of a question in full and its answer."""
-    return tuple((QUESTIONS[key], answer) for key, answer in known.items())
+def answered(answers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the card as pairs of a question in full and its answer."""
+    return tuple((QUESTIONS[key], answer) for key, answer in answers.items())
 
 
-def filled(facts: Facts, given: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """The card with answers of those who train; what the audit knows they cannot change."""
+def filled(facts: Facts, answers: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Return the card with answers of those who train; they cannot change what the audit knows."""
     card = dict(facts.card)
-    for key, answer in given.items():
+    for key, answer in answers.items():
         if not isinstance(key, str) or not key.strip():
             raise ValueError(f"card has the key {key!r}; it must be a question, such as 'model'")
         question = QUESTIONS.get(key, " ".join(key.split()))
-        words = " ".join(str(answer).split())
+        line = " ".join(str(answer).split())
         before = card.get(question, NOT_GIVEN)
-        if before not in (NOT_GIVEN, words):
+        if before not in (NOT_GIVEN, line):
             raise ValueError(
-                f"card says {words!r} to {key!r}, where the audit knows {before!r}: leave it out"
+                f"card says {line!r} to {key!r}, where the audit knows {before!r}: leave it out"
             )
-        card[question] = words
+        card[question] = line
     return tuple(card.items())

@@ -1,4 +1,4 @@
-"""What a report says, before it is written as text, as a page, or as a file for a machine.
+"""The facts of a report, before they are written as text, as a page, or as a file for a machine.
 
 Every way of writing a report is made from the same :class:`Facts`, so no two of them can disagree.
 """
@@ -8,13 +8,16 @@ from typing import Literal
 
 from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Status
 
-__all__ = ["MEANING", "VERDICTS", "Facts", "Number", "Row", "Tone", "tone_of"]
+__all__ = ["EXIT", "MEANING", "VERDICTS", "Facts", "Number", "Row", "Tone", "tone_of"]
 
-#: How a row looks: as what it says about the training. What only informs is plain.
+#: The tone of a row is that of what it says about the training; a row that only informs is plain.
 Tone = Literal["good", "bad", "open", "plain"]
 
 #: The first word of a report.
 VERDICTS: dict[Status, str] = {PASSED: "PASSED", FAILED: "FAILED", CANNOT_TELL: "CANNOT TELL"}
+
+#: The exit status of a command for each verdict; 2 is a usage error, as of every command.
+EXIT: dict[Status, int] = {PASSED: 0, FAILED: 1, CANNOT_TELL: 3}
 
 #: The verdict for somebody who never trained a model.
 MEANING: dict[Status, str] = {
@@ -28,13 +31,13 @@ _TONES: dict[Status, Tone] = {PASSED: "good", FAILED: "bad", CANNOT_TELL: "open"
 
 
 def tone_of(status: Status) -> Tone:
-    """The tone of a verdict."""
+    """Return the tone of a verdict."""
     return _TONES[status]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a report: a short name, what it says, and its tone."""
+    """A line of a report: a short name, what it says, and its tone."""
 
     name: str
     words: str
@@ -44,10 +47,10 @@ class Row:
         _on_one_line(self, "words")
 
 
-def _on_one_line(said: object, *names: str) -> None:
-    """Make words one line, whatever line ends were in a name or an error that they quote."""
+def _on_one_line(target: object, *names: str) -> None:
+    """Make attributes one line, whatever line ends were in a name or an error that they quote."""
     for name in names:
-        object.__setattr__(said, name, " ".join(getattr(said, name).split()))
+        object.__setattr__(target, name, " ".join(getattr(target, name).split()))
 
 
 @dataclass(frozen=True)
@@ -96,10 +99,12 @@ class Facts:
 
     @property
     def verdict(self) -> str:
+        """The verdict in capital letters."""
         return VERDICTS[self.status]
 
     @property
     def tone(self) -> Tone:
+        """The tone of the verdict."""
         return tone_of(self.status)
 
     @property
@@ -107,9 +112,9 @@ class Facts:
         """The report as lines; the first is the verdict."""
         lines = [
             (f"{self.verdict} ", self.headline),
-            *((each.name, each.words) for each in self.rows),
+            *((row.name, row.words) for row in self.rows),
         ]
-        return "\n".join(f"{name:<9} {words}" for name, words in lines)
+        return "\n".join(f"{name:<9} {content}" for name, content in lines)
 
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:

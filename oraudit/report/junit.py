@@ -4,37 +4,36 @@ import re
 from xml.etree import ElementTree
 
 from oraudit.findings import CANNOT_TELL, FAILED
-from oraudit.report.result import Result
+from oraudit.report.facts import Facts
 
 __all__ = ["suite"]
 
-#: What XML cannot have, escaped or not.
+#: The characters that XML cannot have, escaped or not.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def suite(result: Result) -> str:
-    """A failure is a failure, and an error stands where nothing can be told."""
-    facts = result.facts
-    failed = result.status == FAILED
-    open_ = result.status == CANNOT_TELL
+def suite(facts: Facts) -> str:
+    """Write a test suite with one test: a failure if the audit failed, an error if it is open."""
+    failed = facts.status == FAILED
+    undecided = facts.status == CANNOT_TELL
     root = ElementTree.Element("testsuite", name="oraudit", tests="1")
     root.set("failures", str(int(failed)))
-    root.set("errors", str(int(open_)))
+    root.set("errors", str(int(undecided)))
     properties = ElementTree.SubElement(root, "properties")
     pairs = [
-        ("status", result.status),
+        ("status", facts.status),
         ("headline", facts.headline),
-        *((each.name, each.words) for each in facts.rows),
+        *((row.name, row.words) for row in facts.rows),
     ]
     for name, value in pairs:
         ElementTree.SubElement(properties, "property", name=_legal(name), value=_legal(value))
     case = ElementTree.SubElement(
         root, "testcase", classname="oraudit", name="the training is as stated"
     )
-    if failed or open_:
+    if failed or undecided:
         kind = "failure" if failed else "error"
         trouble = ElementTree.SubElement(
-            case, kind, type=result.status, message=_legal(facts.headline)
+            case, kind, type=facts.status, message=_legal(facts.headline)
         )
         trouble.text = _legal(facts.text)
     output = ElementTree.SubElement(case, "system-out")

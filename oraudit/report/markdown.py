@@ -3,18 +3,17 @@
 import re
 from collections.abc import Iterable
 
-from oraudit.report.result import Result
+from oraudit.report.facts import Facts
 
 __all__ = ["escaped", "section"]
 
-#: What Markdown would read as its own.
+#: The characters that Markdown would read as its own.
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 
 
-def section(result: Result) -> str:
-    """A heading with the verdict, four questions and answers, the rows, and the card."""
-    facts = result.facts
-    rows = [(each.name, each.words) for each in facts.rows]
+def section(facts: Facts) -> str:
+    """Write a heading with the verdict, four questions and answers, the rows, and the card."""
+    rows = [(row.name, row.words) for row in facts.rows]
     parts = [
         f"## Privacy audit: {facts.verdict}",
         escaped(facts.headline),
@@ -28,10 +27,10 @@ def section(result: Result) -> str:
 
 def _table(first: str, second: str, pairs: Iterable[tuple[str, str]]) -> str:
     lines = [f"| {first} | {second} |", "|---|---|"]
-    lines += [f"| {escaped(one)} | {escaped(two)} |" for one, two in pairs]
+    lines += [f"| {escaped(name)} | {escaped(content)} |" for name, content in pairs]
     return "\n".join(lines)
 
 
-def escaped(words: str) -> str:
-    """Words that Markdown shows as they are."""
-    return _SIGNS.sub(r"\\\1", words)
+def escaped(text: str) -> str:
+    """Return a text that Markdown shows as it is."""
+    return _SIGNS.sub(r"\\\1", text)

@@ -2,8 +2,8 @@
 
 from html import escape
 
-from oraudit.report.facts import MEANING
-from oraudit.report.result import Result
+from oraudit.report.card import NOT_GIVEN
+from oraudit.report.facts import MEANING, Facts
 
 __all__ = ["fragment", "page"]
 
@@ -54,29 +54,27 @@ body { margin: 0; background: #ffffff; }
 """
 
 
-def page(result: Result) -> str:
-    """A whole page, whose first screen says the verdict and answers four questions."""
-    facts = result.facts
+def page(facts: Facts) -> str:
+    """Write a whole page, whose first screen says the verdict and answers four questions."""
     title = escape(f"Privacy audit: {facts.verdict}")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>{_BODY_STYLE}</style></head>\n"
-        f"<body>\n{fragment(result)}</body></html>\n"
+        f"<body>\n{fragment(facts)}</body></html>\n"
     )
 
 
-def fragment(result: Result) -> str:
-    """The same for a page of somebody else, such as a notebook."""
-    facts = result.facts
+def fragment(facts: Facts) -> str:
+    """Write the same for a page of somebody else, such as a notebook."""
     answers = "\n".join(
         f"<dt>{escape(question)}</dt><dd>{escape(answer)}</dd>"
         for question, answer in facts.answers
     )
     rows = "\n".join(
-        f'<tr class="{each.tone}"><th scope="row">{escape(each.name)}</th>'
-        f"<td>{escape(each.words)}</td></tr>"
-        for each in facts.rows
+        f'<tr class="{row.tone}"><th scope="row">{escape(row.name)}</th>'
+        f"<td>{escape(row.words)}</td></tr>"
+        for row in facts.rows
     )
     parts = [
         f"<style>{_STYLE}</style>",
@@ -90,15 +88,15 @@ def fragment(result: Result) -> str:
     if facts.rows:
         parts.append(f'<h2>In detail</h2>\n<table class="rows">\n{rows}\n</table>')
     if facts.card:
-        parts.append(f'<h2>The training</h2>\n<table class="card">\n{_card(result)}\n</table>')
+        parts.append(f'<h2>The training</h2>\n<table class="card">\n{_card(facts)}\n</table>')
     parts.append("</article>\n")
     return "\n".join(parts)
 
 
-def _card(result: Result) -> str:
+def _card(facts: Facts) -> str:
     lines = []
-    for question, answer in result.facts.card:
-        missing = ' class="missing"' if answer == "not given" else ""
+    for question, answer in facts.card:
+        missing = ' class="missing"' if answer == NOT_GIVEN else ""
         lines.append(
             f'<tr><th scope="row">{escape(question)}</th><td{missing}>{escape(answer)}</td></tr>'
         )

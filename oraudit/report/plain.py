@@ -8,30 +8,30 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 __all__ = ["NotPlain", "as_plain", "from_plain"]
 
-#: The most characters of a text, and the most items of a list, that are read.
+#: The longest text to read, in characters, and the longest list, in items.
 MOST_CHARACTERS = 100_000
 MOST_ITEMS = 10_000
 
-#: Numbers that JSON does not have.
-_WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+#: The numbers that JSON does not have, by their names in a file.
+_NAMED = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 class NotPlain(ValueError):
-    """What is wrong with a value, and where."""
+    """A value that is not of its type; the message names its place in the document."""
 
 
 def as_plain(value: Any) -> Any:
-    """A value in what JSON has.
+    """Return a value as lists, words and numbers of JSON.
 
     >>> as_plain((1.5, float("inf"), {0.5: 0.9}))
     [1.5, 'inf', [[0.5, 0.9]]]
     """
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: as_plain(getattr(value, each.name)) for each in fields(value)}
+        return {field.name: as_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return [[as_plain(key), as_plain(value[key])] for key in sorted(value)]
     if isinstance(value, tuple | list):
-        return [as_plain(each) for each in value]
+        return [as_plain(item) for item in value]
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
@@ -39,11 +39,13 @@ def as_plain(value: Any) -> Any:
     number = float(value)
     if math.isfinite(number):
         return number
-    return "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
+    if math.isnan(number):
+        return "nan"
+    return "inf" if number > 0 else "-inf"
 
 
 def from_plain(kind: Any, value: Any, where: str) -> Any:
-    """A value of this type from what :func:`as_plain` made of it; NotPlain if it is none.
+    """Return the value of a type that :func:`as_plain` made plain; NotPlain if there is none.
 
     >>> from_plain(tuple[float, ...], [1.5, "inf"], "noise")
     (1.5, inf)
@@ -66,15 +68,15 @@ def from_plain(kind: Any, value: Any, where: str) -> Any:
 
 
 def _checked(value: Any, where: str, fine: bool, allowed: str) -> Any:
+    """Return a value if it is fine; else raise NotPlain."""
     if not fine:
-        shown = repr(value)
-        raise NotPlain(f"{where} is {shown[:60]}; it must be {allowed}")
+        raise NotPlain(f"{where} is {repr(value)[:60]}; it must be {allowed}")
     return value
 
 
 def _single(kind: Any, value: Any, where: str) -> Any:
-    if kind is float and isinstance(value, str) and value in _WORDS:
-        return _WORDS[value]
+    if kind is float and isinstance(value, str) and value in _NAMED:
+        return _NAMED[value]
     if kind is float:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return float(_checked(value, where, number and abs(value) < 1e308, "a number"))
@@ -87,8 +89,8 @@ def _single(kind: Any, value: Any, where: str) -> Any:
 
 
 def _union(kind: Any, value: Any, where: str) -> Any:
-    (other,) = (each for each in get_args(kind) if each is not NoneType)
-    return None if value is None else from_plain(other, value, where)
+    (inner,) = (part for part in get_args(kind) if part is not NoneType)
+    return None if value is None else from_plain(inner, value, where)
 
 
 def _tuple(kind: Any, value: Any, where: str) -> tuple[Any, ...]:
@@ -99,32 +101,32 @@ def _tuple(kind: Any, value: Any, where: str) -> tuple[Any, ...]:
         kinds = kinds[:1] * len(value)
     _checked(len(value), f"the length of {where}", len(value) == len(kinds), str(len(kinds)))
     return tuple(
-        from_plain(kind, each, f"{where}[{place}]")
-        for place, (kind, each) in enumerate(zip(kinds, value, strict=True))
+        from_plain(kind, item, f"{where}[{place}]")
+        for place, (kind, item) in enumerate(zip(kinds, value, strict=True))
     )
 
 
 def _mapping(kinds: tuple[Any, Any], value: Any, where: str) -> dict[Any, Any]:
     _checked(value, where, isinstance(value, list), "a list of pairs")
     _checked(len(value), f"the length of {where}", len(value) <= MOST_ITEMS, "smaller")
-    found = {}
+    mapping = {}
     for place, pair in enumerate(value):
         name = f"{where}[{place}]"
         _checked(pair, name, isinstance(pair, list) and len(pair) == 2, "a pair")
-        found[from_plain(kinds[0], pair[0], name)] = from_plain(kinds[1], pair[1], name)
-    _checked(value, where, len(found) == len(value), "without the same key twice")
-    return found
+        mapping[from_plain(kinds[0], pair[0], name)] = from_plain(kinds[1], pair[1], name)
+    _checked(value, where, len(mapping) == len(value), "without the same key twice")
+    return mapping
 
 
 def _dataclass(kind: Any, value: Any, where: str) -> Any:
     _checked(value, where, isinstance(value, dict), f"a {kind.__name__}")
     hints = get_type_hints(kind)
-    needed = {each.name for each in fields(kind) if _has_no_default(each)}
+    required = {field.name for field in fields(kind) if _has_no_default(field)}
     names = set(value)
-    if not needed <= names <= set(hints):
-        odd = sorted((needed - names) | (names - set(hints)))
-        raise NotPlain(f"{where} lacks, or should not have, {', '.join(odd)[:60]}")
-    parts = {name: from_plain(hints[name], each, f"{where}.{name}") for name, each in value.items()}
+    if not required <= names <= set(hints):
+        differing = sorted((required - names) | (names - set(hints)))
+        raise NotPlain(f"{where} lacks, or should not have, {', '.join(differing)[:60]}")
+    parts = {name: from_plain(hints[name], part, f"{where}.{name}") for name, part in value.items()}
     try:
         return kind(**parts)
     except ValueError as error:

@@ -9,25 +9,28 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from oraudit.canaries.counted import Counted
 from oraudit.findings import FAILED, PASSED, Finding, Status
-from oraudit.report.facts import Facts, Number, Row
+from oraudit.report.facts import EXIT, Facts, Number, Row
 from oraudit.report.plain import NotPlain, as_plain, from_plain
-from oraudit.report.result import EXIT, Result
 
 __all__ = ["FORMAT", "VERSION", "digest", "read", "read_text", "written"]
 
+#: The name of the format, in each file.
 FORMAT = "oraudit report"
 
-#: Of the format; what is added to it, or means something else, is a new version.
+#: The version of the format: a part that is added, or means something else, makes a new one.
 VERSION = 1
 
-#: The largest file that is read, in bytes.
+#: The largest file to read, in bytes.
 LARGEST = 8_000_000
 
-#: The parts of a file, with their types.
+#: What is saved of a result.
+Saved: TypeAlias = tuple[Facts, tuple[Finding, ...], Counted | None]
+
+#: The parts of a file with their types, beside format, version and digest.
 _PARTS: dict[str, Any] = {
     "status": Status,
     "exit": int,
@@ -46,23 +49,19 @@ _PARTS: dict[str, Any] = {
 }
 
 
-def written(result: Result) -> str:
-    """The text of the file."""
-    facts = result.facts
-    said = {
-        "exit": result.exit,
-        "tone": facts.tone,
-        "findings": result.findings,
-        "counts": result.counts,
-        "text": facts.text,
+def written(facts: Facts, findings: tuple[Finding, ...], counts: Counted | None) -> str:
+    """Return the text of a file."""
+    beside = {"exit": EXIT[facts.status], "findings": findings, "counts": counts}
+    parts = {
+        name: as_plain(beside[name] if name in beside else getattr(facts, name)) for name in _PARTS
     }
-    parts = {name: as_plain(said.get(name, getattr(facts, name, None))) for name in _PARTS}
     document = {"format": FORMAT, "version": VERSION, **parts}
     document["digest"] = digest(document)
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def digest(document: dict[str, Any]) -> str:
+    """Return the digest of a document, of all but its digest."""
     rest = {name: part for name, part in document.items() if name != "digest"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
@@ -71,8 +70,8 @@ def digest(document: dict[str, Any]) -> str:
 # ------------------------------------------------------------------------------------------- read
 
 
-def read(path: Path) -> Result:
-    """The result in a folder or a file; ValueError with one line if it is not what was written."""
+def read(path: Path) -> Saved:
+    """Read a folder or a file; ValueError with one line if it is not what was written."""
     if path.is_dir():
         path = path / "report.json"
     with path.open("rb") as file:
@@ -86,9 +85,9 @@ def read(path: Path) -> Result:
         raise ValueError(f"{path} is not a report that oraudit wrote: {reason}") from None
 
 
-def read_text(text: str) -> Result:
-    """The result in the text of a file."""
-    return _result(_document(text))
+def read_text(text: str) -> Saved:
+    """Read the text of a file; NotPlain if it is not what was written."""
+    return _checked(_document(text))
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -102,18 +101,18 @@ def _document(text: str) -> dict[str, Any]:
         raise NotPlain(f"its version is {version!r:.40}; this oraudit reads version {VERSION}")
     expected = {"format", "version", "digest", *_PARTS}
     if set(document) != expected:
-        odd = ", ".join(sorted(set(document) ^ expected))
-        raise NotPlain(f"it lacks, or should not have, {odd[:60]}")
+        differing = ", ".join(sorted(set(document) ^ expected))
+        raise NotPlain(f"it lacks, or should not have, {differing[:60]}")
     if document["digest"] != digest(document):
         raise NotPlain("its digest is of another content: it was changed, or cut")
     return document
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         raise NotPlain("a name stands in it twice")
-    return found
+    return document
 
 
 def _no_constant(word: str) -> Any:
@@ -126,7 +125,8 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def _result(document: dict[str, Any]) -> Result:
+def _checked(document: dict[str, Any]) -> Saved:
+    """Return the parts of a document; NotPlain if one of them contradicts another."""
     parts = {name: from_plain(kind, document[name], name) for name, kind in _PARTS.items()}
     facts = Facts(
         status=parts["status"],
@@ -139,39 +139,44 @@ def _result(document: dict[str, Any]) -> Result:
         card=parts["card"],
         numbers=parts["numbers"],
     )
-    result = Result(facts.status, parts["findings"], facts, parts["counts"])
-    same = {"text": facts.text, "tone": facts.tone, "exit": EXIT[facts.status]}
-    for name, value in same.items():
+    computed = {"text": facts.text, "tone": facts.tone, "exit": EXIT[facts.status]}
+    for name, value in computed.items():
         if parts[name] != value:
             raise NotPlain(f"its {name} is not that of its other parts")
-    accused = any(finding.status == FAILED for finding in result.findings)
+    findings: tuple[Finding, ...] = parts["findings"]
+    accused = any(finding.status == FAILED for finding in findings)
     if facts.status == PASSED and accused:
         raise NotPlain("it has passed with a finding that fails")
     if facts.status == FAILED and not accused:
         raise NotPlain("it has failed without a finding that fails")
-    if result.counts is not None:
-        _prove(result.counts)
-    return result
+    counts: Counted | None = parts["counts"]
+    if counts is not None:
+        _check_counts(counts)
+    return facts, findings, counts
 
 
-def _prove(counts: Counted) -> None:
-    """Whether counts can be counts at all."""
-    _need(counts.canaries >= 1, "canaries")
-    _need(0 < counts.beta < 1, "beta")
+def _check_counts(counts: Counted) -> None:
+    """Refuse counts that cannot be those of an audit."""
+    if counts.canaries < 1:
+        raise NotPlain("its canaries cannot be")
+    if not 0 < counts.beta < 1:
+        raise NotPlain("its beta cannot be")
     bound = counts.bound
-    _need(0 <= bound.right <= bound.guesses <= counts.canaries, "right guesses of the bound")
-    _need(0 <= bound.epsilon <= bound.largest, "bound")
-    _need(0 <= bound.delta < 1, "δ")
+    if not 0 <= bound.right <= bound.guesses <= counts.canaries:
+        raise NotPlain("its right guesses of the bound cannot be")
+    if not 0 <= bound.epsilon <= bound.largest:
+        raise NotPlain("its bound cannot be")
+    if not 0 <= bound.delta < 1:
+        raise NotPlain("its δ cannot be")
     test = counts.test
     if test is None:
         return
-    _need(0 <= test.right <= test.guesses <= counts.canaries, "right guesses of the test")
-    _need(test.need is None or 0 < test.need <= test.guesses, "number of guesses that refutes")
-    enough = test.need is not None and test.right >= test.need
-    _need(test.refuted == enough, "verdict of the counts")
-    _need(all(0 <= power <= 1 for power in test.power.values()), "power")
-
-
-def _need(fine: bool, what: str) -> None:
-    if not fine:
-        raise NotPlain(f"its {what} cannot be")
+    if not 0 <= test.right <= test.guesses <= counts.canaries:
+        raise NotPlain("its right guesses of the test cannot be")
+    if test.need is not None and not 0 < test.need <= test.guesses:
+        raise NotPlain("its number of guesses that refutes cannot be")
+    refuted = test.need is not None and test.right >= test.need
+    if test.refuted != refuted:
+        raise NotPlain("its verdict of the counts cannot be")
+    if not all(0 <= power <= 1 for power in test.power.values()):
+        raise NotPlain("its power cannot be")

@@ -10,32 +10,31 @@ from oraudit.records import Seen
 
 __all__ = ["seen_epsilon"]
 
-#: What changes nothing but the noise, the norms and the rate, of which ε can be computed.
+#: The findings that change nothing but noise, norms and rate, of which ε can be computed.
 COMPUTABLE = {batch_rate.NAME, clipped_sum.NAME, examples_twice.NAME, noise_size.NAME}
 
 
-def seen_epsilon(seen: Seen, found: Sequence[Finding], delta: float) -> float | None:
-    """The ε with the noise, norms and rate seen.
+def seen_epsilon(seen: Seen, findings: Sequence[Finding], delta: float) -> float | None:
+    """Return the ε with the noise, norms and rate seen.
 
     None if it cannot be computed, or if nothing is less private than told.
     """
-    bad = [finding for finding in found if finding.side != "safer"]
-    if not any(finding.side == "less private" for finding in bad) or seen.rates is None:
+    causes = [finding for finding in findings if finding.side != "safer"]
+    if not any(finding.side == "less private" for finding in causes) or seen.rates is None:
         return None
-    if not {finding.name for finding in bad} <= COMPUTABLE | {claim.NAME}:
-        return None
-    if {finding.name for finding in bad} == {claim.NAME}:
+    names = {finding.name for finding in causes}
+    if not names <= COMPUTABLE | {claim.NAME} or names == {claim.NAME}:
         return None
     sensitivity = 1.0
     rates = seen.rates
-    for finding in bad:
+    for finding in causes:
         if finding.side == "side unknown":
             return None
         if finding.name == clipped_sum.NAME:
-            most = clipped_sum.most_added(seen)
-            if most is None:
+            norm = clipped_sum.most_added(seen)
+            if norm is None:
                 return None
-            sensitivity *= most
+            sensitivity *= norm
         if finding.name == examples_twice.NAME and finding.number is not None:
             sensitivity *= finding.number
         if finding.name == batch_rate.NAME and finding.number is not None:

@@ -11,19 +11,20 @@ from math import isfinite
 from oraudit.canaries.counted import Counted
 from oraudit.checks import levels
 from oraudit.records import Seen
-from oraudit.report.counts import bound_words, finds
+from oraudit.report.counts_verdict import bound_words, power_words
 from oraudit.report.facts import Number
 from oraudit.report.words import epsilon_words, joined, percent
 
 __all__ = ["NOTHING", "estimate", "findable", "looked", "unlooked"]
 
-#: Where nothing could be watched.
+#: The answer to "What was looked at?" where nothing could be watched.
 NOTHING = "Nothing: no step of a private training was seen."
 
-#: So many standard errors off, noise is found by the level of the checks in most audits.
-ERRORS = 6
+#: Noise that is off by this number of standard errors is found in most audits, by the level of the
+#: checks.
+STANDARD_ERRORS = 6
 
-#: What was not looked at, for those who never trained a model.
+#: The remarks on what was not looked at, for those who never trained a model.
 _PLAIN = {
     "secrecy of seeds": "whether the random seeds were kept secret",
     "which data": "which data went in (and what was tried on it before)",
@@ -40,20 +41,21 @@ _PLAIN = {
     "how gradients are made": "how a record's part in a step is computed",
 }
 
+#: The canaries, for those who never trained a model.
 _CANARIES = "test records, each put in or left out by the toss of a coin"
 
 
 def looked(seen: Seen | None, counts: Counted | None, names: Sequence[str]) -> str:
-    """What was looked at; ``names`` are those of the rows that were measured."""
+    """Say what was looked at; ``names`` are those of the rows that were measured."""
     if seen is None or not seen.steps:
-        words = "" if seen is None else NOTHING
+        nothing = "" if seen is None else NOTHING
         if counts is None:
-            return words
-        only = (
-            f"Only scores, not the training itself: {counts.canaries:,} {_are(counts)} scored, and "
-            "from the scores it was guessed which of them were in."
+            return nothing
+        only_scores = (
+            f"Only scores, not the training itself: {counts.canaries:,} canaries ({_CANARIES}) "
+            "were scored, and from the scores it was guessed which of them were in."
         )
-        return f"{words} {only}".strip()
+        return f"{nothing} {only_scores}".strip()
     parts = []
     if "noise" in names:
         parts.append("the random noise that is added for privacy")
@@ -64,31 +66,32 @@ def looked(seen: Seen | None, counts: Counted | None, names: Sequence[str]) -> s
         parts.append("how records are drawn for each step")
     if seen.of_kind("accountant-told"):
         parts.append("what the accounting software, which calculates ε, was told")
-    what = f": {joined(parts)}" if parts else ", but neither its noise nor its batches"
-    words = f"{seen.steps:,} steps of the training, while it ran{what}."
-    if counts is not None:
-        words += (
-            f" Beside that, {counts.canaries:,} {_are(counts)} added, and from the results it was "
-            "guessed which of them were in."
+    if parts:
+        steps_seen = f"{seen.steps:,} steps of the training, while it ran: {joined(parts)}."
+    else:
+        steps_seen = (
+            f"{seen.steps:,} steps of the training, while it ran, but neither its noise nor its "
+            "batches."
         )
-    return words
-
-
-def _are(counts: Counted) -> str:
-    return f"canaries ({_CANARIES}) were"
+    if counts is None:
+        return steps_seen
+    return (
+        f"{steps_seen} Beside that, {counts.canaries:,} canaries ({_CANARIES}) were added, and "
+        "from the results it was guessed which of them were in."
+    )
 
 
 def findable(
     seen: Seen | None, counts: Counted | None, numbers: Sequence[Number], names: Sequence[str]
 ) -> str:
-    """What the audit could have found, and how often it accuses a training that is as stated."""
+    """Say what the audit could have found, and how often it accuses an honest training."""
     sentences = []
     parts = []
     by_name = {number.name: number for number in numbers}
     if "noise" in names:
         error = by_name["noise over told"].error or 0.0
-        off = percent(ERRORS * error)
-        parts.append(f"noise that is missing, used twice, or off by more than {off} in all")
+        difference = percent(STANDARD_ERRORS * error)
+        parts.append(f"noise that is missing, used twice, or off by more than {difference} in all")
     if "clipping" in names:
         parts.append("a record that adds more than it may")
     if "batches" in names:
@@ -101,34 +104,34 @@ def findable(
     elif seen is not None and seen.steps:
         sentences.append("Only steps and weights that go around the private optimizer.")
     if counts is not None:
-        sentences.append(_counts_find(counts))
+        sentences.append(_findable_by_counts(counts))
     return " ".join(sentences) or "Nothing."
 
 
-def _counts_find(counts: Counted) -> str:
-    """What canaries could have found."""
+def _findable_by_counts(counts: Counted) -> str:
+    """Say what canaries could have found."""
     error = f"Their lower limit for ε is too high in at most {percent(counts.beta)} of audits."
     if counts.test is not None:
         share = percent(2 * counts.beta)
         error = f"They wrongly accuse at most {share} of trainings that are as stated."
     if counts.test is not None and counts.test.need is None:
         return f"Even if all guesses were right, they would not contradict what was stated. {error}"
-    often = finds(counts, "a training with")
-    if not often:
+    powers = power_words(counts, "a training with")
+    if not powers:
         return f"How often the canaries show too little noise is not known. {error}"
-    return f"The canaries would show {often}. {error}"
+    return f"The canaries would show {powers}. {error}"
 
 
-def unlooked(words: Sequence[str], *, scores_only: bool) -> str:
-    """What was not looked at, without the remarks for those who write the training."""
+def unlooked(remarks: Sequence[str], *, scores_only: bool) -> str:
+    """Say what was not looked at, without the details for those who write the training."""
     if scores_only:
         return (
             "Everything but the scores: the training's code, its noise, how much a record adds, "
             "how records are drawn, whether the random seeds were kept secret, and which data "
             "went in."
         )
-    stripped = [re.sub(r"\s*\([^()]*\)", "", each) for each in words]
-    plain = [_PLAIN.get(each, each) for each in stripped]
+    stripped = [re.sub(r"\s*\([^()]*\)", "", remark) for remark in remarks]
+    plain = [_PLAIN.get(remark, remark) for remark in stripped]
     return f"Among other things, {joined(plain)}. The verdict says nothing of them."
 
 
@@ -140,7 +143,7 @@ def estimate(
     calculated: bool,
     failed: bool,
 ) -> str:
-    """Whether a number of the report estimates what the training really leaks: none does."""
+    """Say that no number of the report estimates what the training really leaks, and why."""
     sentences = []
     if told is not None and isfinite(told):
         source = "was stated" if seen is None else "the accounting software was told"

@@ -1,4 +1,4 @@
-"""Numbers as a report writes them."""
+"""Numbers and lists as a report writes them."""
 
 from collections.abc import Sequence
 from math import isinf
@@ -10,7 +10,7 @@ LARGEST_EPSILON = 100
 
 
 def epsilon_words(epsilon: float) -> str:
-    """An ε that was calculated.
+    """Return an ε that was calculated, in words.
 
     >>> epsilon_words(1.8149), epsilon_words(1e3), epsilon_words(float("inf"))
     ('ε = 1.81', 'ε is beyond 100', 'no ε')
@@ -23,7 +23,7 @@ def epsilon_words(epsilon: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent; never 0% or 100% of what is neither.
+    """Return a share in percent; never 0% or 100% where it is neither.
 
     >>> percent(0.957), percent(0.999), percent(0.001), percent(1e-9), percent(1.0)
     ('96%', '99.9%', '0.1%', 'below 0.1%', '100%')
@@ -37,18 +37,18 @@ def percent(share: float) -> str:
 
 
 def range_of(values: Sequence[float]) -> str:
-    """A number, or the smallest and the largest of several."""
+    """Return a number, or the smallest and the largest of several."""
     low = f"{min(values):.4g}"
     high = f"{max(values):.4g}"
     return low if low == high else f"{low} to {high}"
 
 
-def joined(words: Sequence[str], last: str = "and") -> str:
-    """Words as a list in a sentence.
+def joined(items: Sequence[str]) -> str:
+    """Return items as a list in a sentence.
 
     >>> joined(["noise", "clipping", "batches"])
     'noise, clipping, and batches'
     """
-    *first, end = words
+    *first, last = items
     comma = "," if len(first) > 1 else ""
-    return f"{', '.join(first)}{comma} {last} {end}" if first else end
+    return f"{', '.join(first)}{comma} and {last}" if first else last
