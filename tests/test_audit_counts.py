@@ -25,8 +25,9 @@ from oralib import (
     valid_lower_bound,
 )
 from oraudit.canaries import count, guesses, law
-from oraudit.canaries.count import Unusable, judge_guesses, judge_right, judge_scores
+from oraudit.canaries.count import Unusable
 from oraudit.canaries.counted import FORMULA
+from oraudit.canaries.setup import AT_BEST, Setup
 
 STATED = 2.422402, 0.1, 100  # ε = 2 by RDP
 TRAINING = law.stretches(STATED)
@@ -34,6 +35,20 @@ TRAINING = law.stretches(STATED)
 
 def tossed(n, seed=0):
     return np.random.default_rng(seed).random(n) < 0.5
+
+
+def judge_scores(scores, bits, *, origin="scores", share_of_norm=None, sees="", **how):
+    setup = Setup(**how)
+    parts = {"origin": origin, "share_of_norm": share_of_norm, "sees": sees}
+    return count.judge_scores(scores, bits, setup, **parts)
+
+
+def judge_guesses(made, bits, *, planned=None, **how):
+    return count.judge_guesses(made, bits, Setup(**how), planned=planned)
+
+
+def judge_right(right, number, canaries, **how):
+    return count.judge_right(right, number, canaries, Setup(**how))
 
 
 # ---------------------------------------------------------------------------------------- law
@@ -265,7 +280,7 @@ def test_both_statements_are_those_of_the_library():
     assert (found.test.need, found.test.epsilon, found.test.p_value, found.test.refuted) == same
     plan = oraudit.expect(STATED, 1000)
     assert (found.test.power, found.test.need) == (plan.power, plan.need)
-    assert (found.formula, found.origin, found.sees) == (FORMULA, "scores", count.AT_BEST)
+    assert (found.formula, found.origin, found.sees) == (FORMULA, "scores", AT_BEST)
 
 
 def test_sums_are_guessed_by_distance_and_sign():

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oraudit.scores import file
-from oraudit.scores.columns import (
+from oraudit.canaries.columns import (
     Unusable,
     are_listed_twice,
     column,

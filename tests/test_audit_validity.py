@@ -7,6 +7,7 @@ from oralib import Training
 from oralib.training import EPSILONS, Profile
 from oraudit.canaries.count import judge_scores
 from oraudit.canaries.live import Canaries
+from oraudit.canaries.setup import Setup
 from oraudit.records import Told
 
 pytestmark = pytest.mark.slow
@@ -84,7 +85,7 @@ def test_bounds_hold_where_nothing_is_to_spare():
         canaries.join(sums, 1.0, 1.0)
         lies = rng.random(CANARIES) < 1 / (1 + np.exp(epsilon))
         answers = np.where((sums[0] != 0) != lies, 1.0, -1.0)
-        bound = judge_scores(answers, canaries.coins.included, delta=0, origin="sum").bound
+        bound = judge_scores(answers, canaries.coins.included, Setup(delta=0), origin="sum").bound
         above += bound.epsilon > epsilon
         near += bound.epsilon > epsilon / 3
     assert 2 <= above <= MOST_ABOVE
@@ -108,7 +109,7 @@ def test_canaries_that_are_taken_off_prove_too_much():
             released = sign(sums[0], None, 0, rng) - sums[0]
             shown += np.abs(released) != 1
             canaries.score(canaries.look([released]), SIGMA)
-        bound = judge_scores(shown, canaries.coins.included, origin="sum").bound
+        bound = judge_scores(shown, canaries.coins.included, Setup(), origin="sum").bound
         above += bound.epsilon > truth
     assert bound.epsilon == pytest.approx(3.73, abs=0.01)
     assert above > MOST_ABOVE

@@ -15,6 +15,7 @@ from oralib import Training, noise_multiplier
 from oralib.ground.types import Array
 from oraudit.canaries.count import judge_scores
 from oraudit.canaries.mislabelled import mislabelled
+from oraudit.canaries.setup import Setup
 
 CANARIES, CLAIM, DELTA = 501, 2.0, 1e-5
 STEPS, SAMPLE_RATE, HIDDEN, LEARNING_RATE = 1000, 0.1, 256, 2.0
@@ -83,7 +84,8 @@ def black_box(runs: int = 20) -> pd.DataFrame:
             last = train(first, (pixels[kept], taught), kind, rng)
             found = scores([first, last, reference], pixels[canaries.rows], canaries.labels)
             for score, values in found.items():
-                counted = judge_scores(values, canaries.included, training=stated, delta=DELTA)
+                setup = Setup(training=stated, delta=DELTA)
+                counted = judge_scores(values, canaries.included, setup)
                 test = counted.test
                 assert test is not None  # as a training is stated
                 row = {"kind": kind, "score": score, "run": run, "right": test.right}

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 __all__ = ["Coins"]
 
-#: The bits of a seed from the operating system, which nobody can guess.
+#: The length of a seed from the operating system in bits: nobody can guess it.
 SECRET_BITS = 128
 
-#: What keeps these streams apart from others of the same seed.
+#: The part of the key that keeps these streams apart from others of the same seed.
 KEY = "canaries in a sum"
 
 
@@ -25,7 +25,7 @@ class Coins:
     Parameters
     ----------
     n
-        How many canaries there are.
+        The number of canaries.
     seed
         A whole number; None for one from the operating system.
 
@@ -38,7 +38,7 @@ class Coins:
     """
 
     def __init__(self, n: int, seed: int | None = None) -> None:
-        # Here, because a training without canaries does not need that library.
+        # Here, as a training without canaries does without that library.
         from oralib.ground.streams import stream
 
         self._stream = stream
@@ -50,9 +50,9 @@ class Coins:
         self._members = np.flatnonzero(self.included)
 
     def batch(self, step: int, rate: float) -> NDArray[np.int64]:
-        """The included canaries that are in the batch of a step, each with this probability.
+        """Draw the included canaries that are in the batch of a step, each with this probability.
 
-        The gaps between them are geometric, so it costs as many draws as are in the batch.
+        The gaps between them are geometric, so there are as many draws as canaries in the batch.
         """
         if rate >= 1:
             return self._members
@@ -61,6 +61,6 @@ class Coins:
         mean = room * rate
         places = rng.geometric(rate, int(mean + 4 * mean**0.5) + 4).cumsum()
         while places[-1] <= room:
-            more = rng.geometric(rate, len(places)).cumsum()
-            places = np.concatenate([places, places[-1] + more])
+            further = rng.geometric(rate, len(places)).cumsum()
+            places = np.concatenate([places, places[-1] + further])
         return self._members[places[places <= room] - 1]

@@ -1,4 +1,4 @@
-"""What the right guesses of one audit say: of the stated training, and of ε.
+"""The two statements of one audit with canaries: on the stated training, and on ε.
 
 These are two statements that are never mixed. Each fails with probability β at most, so one of the
 two with up to 2β.
@@ -27,9 +27,10 @@ class StatedTest:
     Attributes
     ----------
     right, guesses
-        How many of how many guesses are right.
+        The number of right guesses, and of all.
     need
-        So many right guesses refute what was stated; None if even all are too few.
+        The least number of right guesses that refutes what was stated; None if even all are too
+        few.
     epsilon
         The ε' at which the claim is tested; None if ``need`` is.
     p_value
@@ -61,7 +62,7 @@ class Bound:
     delta
         The δ of (ε, δ)-DP.
     right, guesses
-        How many of how many guesses are right.
+        The number of right guesses, and of all.
     largest
         The bound if all guesses were right: a claim above it cannot be refuted.
     """
@@ -75,7 +76,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Counted:
-    """What the counts of one audit say.
+    """The two statements of one audit, with how it was set up.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What an audit with canaries can be expected to show, before anything is trained."""
+"""The expected findings of an audit with canaries, before anything is trained."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from oralib import Training, TrainingTest
 from oralib.ground import arguments
 from oraudit.canaries.counted import FORMULA
 from oraudit.canaries.guesses import POWER_SHARES, guesses_for_bound, guesses_for_training
-from oraudit.canaries.law import Said, Stated, law_of_right, stretches
+from oraudit.canaries.law import GuessSide, Stated, law_of_right, stretches
 
 __all__ = ["Expected", "expect"]
 
-#: How the scores are made for which all this is expected.
+#: The scores for which expectations hold, in words.
 SEES = (
     "canaries with gradients of one weight each, left in the sum of each step; scores from all "
     "noisy sums, with the noise that is seen"
@@ -20,21 +20,21 @@ SEES = (
 
 @dataclass(frozen=True)
 class Expected:
-    """What an audit is expected to show; ``str()`` of it is a few lines.
+    """The expected findings of an audit; ``str()`` of them is a few lines.
 
     Attributes
     ----------
     training
         The stated training, in stretches.
     canaries
-        How many canaries have a coin.
+        The number of canaries with a coin.
     beta, delta
         How often each statement may fail, and the δ of the bound.
     side
         ``"both"``, or ``"in"`` if all guesses say "included".
     guesses, need
-        How many guesses test the stated training, and how many right ones refute it; None if even
-        all are too few.
+        The number of guesses that test the stated training, and of right ones that refute it; None
+        if even all are too few.
     power
         How often an audit refutes a training with this share of the stated noise, by shares.
     honest
@@ -42,7 +42,7 @@ class Expected:
     bound
         The mean of the lower bound on ε, if the training is as stated.
     bound_guesses
-        How many guesses the bound is made of.
+        The number of guesses of the bound.
     sees
         How the scores are made.
     formula
@@ -53,7 +53,7 @@ class Expected:
     canaries: int
     beta: float
     delta: float
-    side: Said
+    side: GuessSide
     guesses: int
     need: int | None
     power: Mapping[float, float]
@@ -65,14 +65,17 @@ class Expected:
 
     def __str__(self) -> str:
         parts = [
-            f"σ {p.sigma:.4g}, rate {p.sample_rate:.3g}, {p.steps:,} steps" for p in self.training
+            f"σ {part.sigma:.4g}, rate {part.sample_rate:.3g}, {part.steps:,} steps"
+            for part in self.training
         ]
         if len(parts) > 3:
             parts = [parts[0], f"... ({len(parts) - 2} more stretches)", parts[-1]]
         if self.need is None:
             test = f"no number of right guesses among {self.guesses} refutes the stated training"
         else:
-            powers = ", ".join(f"{share:g}: {_percent(p)}" for share, p in self.power.items())
+            powers = ", ".join(
+                f"{share:g}: {_percent(power)}" for share, power in self.power.items()
+            )
             test = (
                 f"{self.need} of {self.guesses} guesses right refute the stated training\n"
                 f"power     by share of the stated noise, {powers}; "
@@ -95,7 +98,7 @@ def expect(
     *,
     beta: float = 0.05,
     delta: float = 1e-5,
-    side: Said = "both",
+    side: GuessSide = "both",
 ) -> Expected:
     """Compute what an audit of a stated training can show, by exact laws.
 
@@ -107,7 +110,7 @@ def expect(
     training : Training, sequence of Training, or (sigma, rate, steps)
         What is stated.
     canaries : int
-        How many canaries have a coin.
+        The number of canaries with a coin.
     beta, delta
         How often each statement may fail, and the δ of the bound.
     side : str
@@ -123,7 +126,8 @@ def expect(
     n = arguments.integer("canaries", canaries, 1)
     beta, delta = arguments.beta_and_delta(beta, delta)
     arguments.one_of("side", side, ("both", "in"))
-    guesses, bound_guesses = guesses_for_training(n, stated, beta, side), guesses_for_bound(n)
+    guesses = guesses_for_training(n, stated, beta, side)
+    bound_guesses = guesses_for_bound(n)
     need = TrainingTest(stated, n=n, guesses=guesses, beta=beta, side=side).needed
     laws = {
         share: law_of_right(stated, n, guesses, share=share, side=side)
@@ -131,21 +135,17 @@ def expect(
     }
     power = {share: law.at_least(need) for share, law in laws.items()}
     honest = power.pop(1.0)
-    bounded = law_of_right(stated, n, bound_guesses, side=side)
-    bound = bounded.mean_bound(n, beta=beta, delta=delta, side=side)
+    law_for_bound = law_of_right(stated, n, bound_guesses, side=side)
+    bound = law_for_bound.mean_bound(n, beta=beta, delta=delta, side=side)
     return Expected(
         stated, n, beta, delta, side, guesses, need, power, honest, bound, bound_guesses
     )
 
 
 def _percent(share: float) -> str:
-    """A probability in words that do not round a small one to nothing."""
+    """Return a probability in percent, a small one not rounded to nothing."""
     if 0 < share < 0.001:
         return "under 0.1%"
-    return (
-        f"{100 * share:.2g}%"
-        if share < 0.995
-        else "100%"
-        if share > 0.9995
-        else f"{100 * share:.1f}%"
-    )
+    if share > 0.9995:
+        return "100%"
+    return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:.1f}%"

@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import sqrt
 
 from oralib import Counts, Training, TrainingTest, valid_lower_bound
-from oraudit.canaries.law import Said, law_of_right
+from oraudit.canaries.law import GuessSide, law_of_right
 
 __all__ = ["POWER_SHARES", "guesses_for_bound", "guesses_for_claim", "guesses_for_training"]
 
@@ -17,17 +17,19 @@ __all__ = ["POWER_SHARES", "guesses_for_bound", "guesses_for_claim", "guesses_fo
 POWER_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5)
 #: The shares whose powers are summed to choose the number of guesses.
 _CHOOSING_SHARES = (0.8, 0.7, 0.6, 0.5)
-#: Numbers of guesses that are tried, in √n.
+#: The numbers of guesses to try for a stated training, in √n.
 _MULTIPLES = (2, 3, 4, 5, 6, 8, 12, 16)
-#: A larger number of guesses must be better by this sum of powers.
+#: A larger number of guesses is taken only if its sum of powers is larger by this.
 _BETTER = 0.01
-#: To test a claim alone, so many √n guesses are made, if that is at least so many times the least
-#: number that could refute it. In between, a few wrong ones are too many.
-_CLAIM_ROOTS, _CLAIM_ROOM = 2, 4
+#: The number of guesses for a claim alone, in √n.
+_CLAIM_ROOTS = 2
+#: That number is taken if it is at least this many times the least one that could refute the claim:
+#: with fewer guesses a few wrong ones are too many.
+_CLAIM_ROOM = 4
 
 
 def guesses_for_bound(n: int) -> int:
-    """The number of guesses for the bound on ε: 8 n^0.4, at most n.
+    """Return the number of guesses for the bound on ε: 8 n^0.4, at most n.
 
     The mean bound of canaries with a weight each is within 1.2% of that with the best number, in
     the median of 56 trainings and numbers of canaries.
@@ -40,9 +42,9 @@ def guesses_for_bound(n: int) -> int:
 
 @lru_cache(maxsize=256)
 def guesses_for_training(
-    n: int, training: tuple[Training, ...], beta: float = 0.05, side: Said = "both"
+    n: int, training: tuple[Training, ...], beta: float = 0.05, side: GuessSide = "both"
 ) -> int:
-    """The number of guesses to test a stated training, from some multiples of √n.
+    """Return the number of guesses to test a stated training, from some multiples of √n.
 
     It has the largest sum of powers at 0.8, 0.7, 0.6 and 0.5 of the noise.
 
@@ -50,17 +52,19 @@ def guesses_for_training(
     >>> guesses_for_training(1000, stretches((2.422402, 0.1, 100)))
     158
     """
-    best, chosen = -2.0, n
+    best_power = -2.0
+    best_number = n
     for k in sorted({min(n, round(multiple * sqrt(n))) for multiple in _MULTIPLES}):
-        needed = TrainingTest(training, n=n, guesses=k, beta=beta, side=side).needed
-        if needed is None:
+        need = TrainingTest(training, n=n, guesses=k, beta=beta, side=side).needed
+        if need is None:
             power = -1.0
         else:
             laws = (law_of_right(training, n, k, share=x, side=side) for x in _CHOOSING_SHARES)
-            power = sum(law.at_least(needed) for law in laws)
-        if power > best + _BETTER:
-            best, chosen = power, k
-    return chosen
+            power = sum(law.at_least(need) for law in laws)
+        if power > best_power + _BETTER:
+            best_power = power
+            best_number = k
+    return best_number
 
 
 @lru_cache(maxsize=256)
@@ -69,10 +73,10 @@ def guesses_for_claim(
     claim: tuple[float, float],
     *,
     beta: float = 0.05,
-    side: Said = "both",
+    side: GuessSide = "both",
     balanced: bool = False,
 ) -> int:
-    """The number of guesses to test a claimed (ε, δ) where no training is stated.
+    """Return the number of guesses to test a claimed (ε, δ) where no training is stated.
 
     This is 2 √n if it is at least four times the least number that could refute the claim, and else
     that least number, all of which must be right. It is n where no number of guesses could.
@@ -82,17 +86,18 @@ def guesses_for_claim(
     """
     epsilon, delta = claim
 
-    def enough(r: int) -> bool:
-        """Whether so many guesses refute the claim if all are right."""
-        counts = Counts(r, r, n=n, r_fixed=True, side=side)
+    def refute(r: int) -> bool:
+        """Return whether r guesses refute the claim if all are right."""
         if balanced:
             r_in = r if side == "in" else (r + 1) // 2
             counts = Counts(r, r, n=n, r_fixed=True, coins="balanced", r_in=r_in)
+        else:
+            counts = Counts(r, r, n=n, r_fixed=True, side=side)
         return bool(valid_lower_bound(counts, beta=beta, delta=delta) > epsilon)
 
-    most = n // 2 if balanced and side == "in" else n  # of which all can be right
-    if not most or not enough(most):
+    largest = n // 2 if balanced and side == "in" else n  # of which all can be right
+    if not largest or not refute(largest):
         return n
-    least = bisect_left(range(1, most + 1), True, key=enough) + 1
+    smallest = bisect_left(range(1, largest + 1), True, key=refute) + 1
     roots = round(_CLAIM_ROOTS * sqrt(n))
-    return roots if roots >= _CLAIM_ROOM * least else least
+    return roots if roots >= _CLAIM_ROOM * smallest else smallest

@@ -33,42 +33,49 @@ from oralib.bounds import Exact
 from oralib.ground import arguments
 from oralib.training import stretches_of
 
-__all__ = ["RightGuesses", "Said", "Stated", "law_of_right", "score_law", "stretches", "tails"]
+__all__ = ["GuessSide", "RightGuesses", "Stated", "law_of_right", "score_law", "stretches", "tails"]
 
 Reals: TypeAlias = NDArray[np.float64]
 
-#: What users may give as a stated training.
+#: The ways to give a stated training.
 Stated: TypeAlias = Training | Sequence[Training] | tuple[float, float, int]
-#: What guesses say.
-Said: TypeAlias = Literal["both", "in"]
+#: Whether guesses say "included" and "left out", or all of them "included".
+GuessSide: TypeAlias = Literal["both", "in"]
 
-#: Points of the law of a score, and of y in a step; and both if there are many stretches.
-_TABLE, _STEP = 2**18, 2**17
-_MANY_STRETCHES, _SMALL_TABLE, _SMALL_STEP = 8, 2**16, 2**13
-#: Noise is integrated so many times its size.
+#: The number of points of the law of a score.
+_TABLE = 2**18
+#: The number of points of y in a step.
+_STEP = 2**17
+#: With more stretches than this there are fewer points, as each stretch costs time.
+_MANY_STRETCHES = 8
+_SMALL_TABLE = 2**16
+_SMALL_STEP = 2**13
+#: Noise is integrated up to this number of deviations.
 _REACH = 9.5
-#: Scores that are rarer than exp(-_RARE) may be anywhere.
+#: The table of a score's law leaves out scores that are rarer than exp(-_RARE).
 _RARE = 32.0
-#: Counts that are rarer are left out of means.
+#: Means leave out counts that are rarer than this.
 _NEGLIGIBLE = 1e-12
 
 
 def stretches(training: Stated) -> tuple[Training, ...]:
-    """The stretches of a stated training, one for each noise and rate.
+    """Return the stretches of a stated training, one for each noise and rate.
 
     >>> stretches((2.0, 0.1, 50))
     (Training(sigma=2.0, sample_rate=0.1, steps=50),)
     >>> stretches([Training(2.0, 0.1, 50), Training(1.0, 0.1, 10), Training(2.0, 0.1, 5)])[0].steps
     55
     """
-    example = "Training(2.4, 0.1, 100), a list of them, or (sigma, rate, steps)"
     if isinstance(training, str | bytes) or not isinstance(training, Training | Sequence):
-        raise TypeError(f"training must be {example}, got training={training!r}")
+        raise TypeError(
+            "training must be Training(2.4, 0.1, 100), a list of them, or (sigma, rate, steps), "
+            f"got training={training!r}"
+        )
     if not isinstance(training, Training):
         if len(training) == 3 and not any(isinstance(x, Training | Sequence) for x in training):
             training = Training(*training)
         else:
-            training = [x if isinstance(x, Training) else _one(x, example) for x in training]
+            training = [_stretch(part) for part in training]
     steps: dict[tuple[float, float], int] = {}
     for part in stretches_of(training):
         kind = part.sigma, part.sample_rate
@@ -76,10 +83,16 @@ def stretches(training: Stated) -> tuple[Training, ...]:
     return tuple(Training(*kind, number) for kind, number in steps.items())
 
 
-def _one(stretch: Any, example: str) -> Training:
-    if not isinstance(stretch, Sequence) or isinstance(stretch, str) or len(stretch) != 3:
-        raise TypeError(f"training must be {example}, got a stretch {stretch!r}")
-    return Training(*stretch)
+def _stretch(part: Any) -> Training:
+    """Return one stretch of a stated training."""
+    if isinstance(part, Training):
+        return part
+    if not isinstance(part, Sequence) or isinstance(part, str) or len(part) != 3:
+        raise TypeError(
+            "training must be Training(2.4, 0.1, 100), a list of them, or (sigma, rate, steps), "
+            f"got a stretch {part!r}"
+        )
+    return Training(*part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,21 +108,24 @@ class ScoreLaw:
 def score_law(
     training: tuple[Training, ...], share: float = 1.0, assumed: float | None = None
 ) -> ScoreLaw:
-    """The law of the score of an included canary, and of one that was left out.
+    """Compute the law of the score of an included canary, and of one that was left out.
 
     Parameters
     ----------
     training
         What was stated, in stretches.
     share : float
-        The noise is so many times what was stated.
+        The noise that there is, as a share of what was stated.
     assumed : float or None
-        Scores assume so many times the stated noise; by default as much as there is.
+        The noise that scores assume, as a share of what was stated; by default that there is.
     """
     assumed = share if assumed is None else assumed
-    many = len(training) > _MANY_STRETCHES
-    points = _SMALL_TABLE if many else _TABLE
-    steps = [_Step.of(part, share, assumed, _SMALL_STEP if many else _STEP) for part in training]
+    points = _TABLE
+    step_points = _STEP
+    if len(training) > _MANY_STRETCHES:
+        points = _SMALL_TABLE
+        step_points = _SMALL_STEP
+    steps = [_Step.of(part, share, assumed, step_points) for part in training]
     low, high = _range(steps)
     width = (high - low) / points
     first = int(np.floor(low / width))
@@ -118,7 +134,7 @@ def score_law(
         transform = np.ones(points // 2 + 1, dtype=complex)
         for step in steps:
             transform *= np.fft.rfft(step.table(kind, width, points)) ** step.steps
-        # Values are known modulo the length of the table.
+        # The transform gives values modulo the length of the table.
         mass = np.maximum(np.roll(np.fft.irfft(transform, points), -first), 0.0)
         laws.append(mass / mass.sum())
     return ScoreLaw(first, width, *laws)
@@ -134,19 +150,21 @@ class _Step:
 
     @staticmethod
     def of(part: Training, share: float, assumed: float, points: int) -> "_Step":
-        sigma, rate = share * part.sigma, part.sample_rate
+        sigma = share * part.sigma
+        rate = part.sample_rate
         y = np.linspace(-_REACH * sigma, 1 + _REACH * sigma, points)
         with np.errstate(divide="ignore"):  # at rate 1 no step is without the canary
             absent = np.log1p(-rate)
         exponent = (2 * y - 1) / (2 * (assumed * part.sigma) ** 2)
         score = np.logaddexp(absent, log(rate) + exponent)
-        without, with_it = (np.exp(-0.5 * ((y - at) / sigma) ** 2) for at in (0.0, 1.0))
+        without = np.exp(-0.5 * (y / sigma) ** 2)
+        joined = np.exp(-0.5 * ((y - 1) / sigma) ** 2)
         left_out = without / without.sum()
-        included = (1 - rate) * left_out + rate * with_it / with_it.sum()
+        included = (1 - rate) * left_out + rate * joined / joined.sum()
         return _Step(part.steps, score, (included, left_out))
 
     def table(self, kind: int, width: float, points: int) -> Reals:
-        """The law of one step on a circle; each y is shared by two neighbours, to keep the mean."""
+        """Return the law of one step on a circle; two points share each y, to keep the mean."""
         place = self.score / width
         left = np.floor(place).astype(np.int64)
         part = place - left
@@ -155,24 +173,25 @@ class _Step:
         return np.asarray(first + np.bincount((left + 1) % points, weight * part, points))
 
     def moments(self, kind: int) -> tuple[float, float]:
-        """Mean and variance of the sum of all steps."""
+        """Return the mean and the variance of the sum of all steps."""
         mean = self.weights[kind] @ self.score
         variance = self.weights[kind] @ (self.score - mean) ** 2
         return self.steps * float(mean), self.steps * float(variance)
 
     def cumulants(self, kind: int, theta: Reals) -> Reals:
-        """log E[exp(θ times the sum of all steps)]."""
-        few = slice(None, None, max(1, self.score.size // 2000))
-        weight = self.weights[kind][few]
-        terms = np.multiply.outer(theta, self.score[few])
-        most = terms.max(axis=1)
-        mean = np.exp(terms - most[:, None]) @ (weight / weight.sum())
-        return np.asarray(self.steps * (np.log(mean) + most))
+        """Return log E[exp(θ times the sum of all steps)]."""
+        sparse = slice(None, None, max(1, self.score.size // 2000))
+        weight = self.weights[kind][sparse]
+        terms = np.multiply.outer(theta, self.score[sparse])
+        largest = terms.max(axis=1)
+        mean = np.exp(terms - largest[:, None]) @ (weight / weight.sum())
+        return np.asarray(self.steps * (np.log(mean) + largest))
 
 
 def _range(steps: Sequence[_Step]) -> tuple[float, float]:
-    """An interval with 0 outside of which hardly any score is, by Chernoff's bound."""
-    low, high = 0.0, 0.0
+    """Return an interval with 0, outside of which hardly any score is, by Chernoff's bound."""
+    low = 0.0
+    high = 0.0
     for kind in (0, 1):
         spread = float(np.sqrt(sum(step.moments(kind)[1] for step in steps)))
         theta = np.geomspace(0.01, 100, 60) / spread
@@ -186,7 +205,7 @@ def _range(steps: Sequence[_Step]) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """How often a guess is right, or wrong, if a canary is guessed beyond some level.
+    """The probabilities that a canary is guessed right, and wrong, if guesses are beyond a level.
 
     The levels fall, so that both probabilities rise, to those of guessing every canary.
     """
@@ -195,29 +214,35 @@ class Tails:
     wrong: Reals
 
     def right_within(self, share: Any) -> Reals:
-        """How often a canary is among the surest, of this share of all, and its guess right."""
+        """Return the probability to be in this share of surest guesses, and right."""
         return np.asarray(np.interp(share, self.right + self.wrong, self.right))
 
 
 @lru_cache(maxsize=32)
 def tails(
-    training: tuple[Training, ...], share: float = 1.0, assumed: float | None = None,
-    side: Said = "both",
-) -> Tails:  # fmt: skip
-    """How often guesses are right and wrong, by level; the parameters are those of `score_law`."""
+    training: tuple[Training, ...],
+    share: float = 1.0,
+    assumed: float | None = None,
+    side: GuessSide = "both",
+) -> Tails:
+    """Compute how often guesses are right and wrong; the parameters are those of `score_law`."""
     law = score_law(training, share, assumed)
     if side == "in":
-        right, wrong = (np.cumsum(mass[::-1]) / 2 for mass in (law.included, law.left_out))
-        return Tails(*arguments.read_only((right, wrong)))
-    zero = -law.first
-    folded = np.zeros((2, max(zero, law.included.size - zero - 1) + 1))
-    masses = (law.included, law.left_out), (law.left_out, law.included)
-    for row, (above, below) in zip(folded, masses, strict=True):
-        row[: above.size - zero] += above[zero:] / 2
-        row[: zero + 1] += below[zero::-1] / 2
-        row[0] /= 2  # of the scores at 0 half are guessed to be included
-    right, wrong = np.cumsum(folded[:, ::-1], axis=1)
-    return Tails(*arguments.read_only((right, wrong)))
+        included = np.cumsum(law.included[::-1]) / 2
+        left_out = np.cumsum(law.left_out[::-1]) / 2
+        return Tails(*arguments.read_only((included, left_out)))
+    guessed_right = _folded(law.included, law.left_out, -law.first)
+    guessed_wrong = _folded(law.left_out, law.included, -law.first)
+    return Tails(*arguments.read_only((guessed_right, guessed_wrong)))
+
+
+def _folded(above: Reals, below: Reals, zero: int) -> Reals:
+    """Sum one law above 0 and another one below, each halved, from the farthest scores to 0."""
+    by_distance = np.zeros(max(zero, above.size - zero - 1) + 1)
+    by_distance[: above.size - zero] += above[zero:] / 2
+    by_distance[: zero + 1] += below[zero::-1] / 2
+    by_distance[0] /= 2  # of the scores at 0 half are guessed to be included
+    return np.cumsum(by_distance[::-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +256,7 @@ class RightGuesses:
     weight : array
         The weight of each of some values of the k-th score.
     accuracy, last : array
-        How often a guess before the k-th is right, and how often the k-th, by these values.
+        How often a guess before the k-th is right, and how often the k-th is, by these values.
     """
 
     k: int
@@ -240,7 +265,7 @@ class RightGuesses:
     last: Reals
 
     def at_least(self, v: int | None) -> float:
-        """How often so many guesses are right; 0 for None."""
+        """Return the probability of at least v right guesses; 0 for None."""
         if v is None or v > self.k:
             return 0.0
         beyond = scipy.stats.binom.sf
@@ -249,7 +274,7 @@ class RightGuesses:
         return float(self.weight @ (self.last * with_it + (1 - self.last) * without))
 
     def probabilities(self) -> Reals:
-        """How often 0, 1, ..., k guesses are right."""
+        """Return the probabilities of 0, 1, ..., k right guesses."""
         v = np.arange(self.k + 1)
         mass = scipy.stats.binom.pmf
         with_it = mass(v - 1, self.k - 1, self.accuracy[:, None])
@@ -257,8 +282,8 @@ class RightGuesses:
         last = self.last[:, None]
         return np.asarray(self.weight @ (last * with_it + (1 - last) * without))
 
-    def mean_bound(self, n: int, *, beta: float, delta: float, side: Said = "both") -> float:
-        """The mean of the exact bound on ε."""
+    def mean_bound(self, n: int, *, beta: float, delta: float, side: GuessSide = "both") -> float:
+        """Return the mean of the exact bound on ε."""
         leak = delta / 2 if side == "in" else delta
         probability = self.probabilities()
         total = 0.0
@@ -269,10 +294,15 @@ class RightGuesses:
 
 
 def law_of_right(
-    training: tuple[Training, ...], n: int, k: int, *, share: float = 1.0,
-    assumed: float | None = None, side: Said = "both",
-) -> RightGuesses:  # fmt: skip
-    """The law of right guesses at the k surest of n canaries with a weight each.
+    training: tuple[Training, ...],
+    n: int,
+    k: int,
+    *,
+    share: float = 1.0,
+    assumed: float | None = None,
+    side: GuessSide = "both",
+) -> RightGuesses:
+    """Return the law of right guesses at the k surest of n canaries with a weight each.
 
     >>> stated = stretches((2.422402, 0.1, 100))
     >>> round(law_of_right(stated, 1000, 127, share=0.5).at_least(105), 2)
@@ -288,7 +318,8 @@ def law_of_right(
     )
     accuracy = np.clip(guesses.right_within(below) / below, 0, 1)
     # The k-th itself: right guesses between two shares around its own.
-    around = 0.99 * below, np.minimum(1.01 * below, 1.0)
-    few, many = map(guesses.right_within, around)
-    last = np.clip((many - few) / (around[1] - around[0]), 0, 1)
+    low = 0.99 * below
+    high = np.minimum(1.01 * below, 1.0)
+    right = guesses.right_within(high) - guesses.right_within(low)
+    last = np.clip(right / (high - low), 0, 1)
     return RightGuesses(k, weight / weight.sum(), accuracy, last)

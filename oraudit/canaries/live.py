@@ -355,6 +355,7 @@ class Canaries:
             How often each of the two statements may fail.
         """
         from oraudit.canaries.count import judge_scores
+        from oraudit.canaries.setup import Setup
 
         self.unusable = ""
         if not self._steps:
@@ -372,10 +373,7 @@ class Canaries:
             counted = judge_scores(
                 self.scores(),
                 self.coins.included,
-                training=self.stretches(told),
-                claim=claim,
-                beta=beta,
-                coins="independent",
+                Setup(self.stretches(told), claim, beta, coins="independent"),
                 origin="sum",
                 share_of_norm=self.share_of_norm(),
                 sees=SEES if self._whole else f"{SEES}; {SMALLER}",

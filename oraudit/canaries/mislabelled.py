@@ -41,18 +41,20 @@ class Mislabelled:
     included: NDArray[np.bool_]
 
     def training_set(self, labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Which examples to train on, and their labels, wrong ones for the canaries."""
-        wrong = np.asarray(labels).copy()
-        wrong[self.rows] = self.labels
-        kept = np.delete(np.arange(wrong.size), self.rows[~self.included])
-        return kept, wrong[kept]
+        """Return the examples to train on, and their labels, wrong ones for the canaries."""
+        taught = np.asarray(labels).copy()
+        taught[self.rows] = self.labels
+        rows = np.delete(np.arange(taught.size), self.rows[~self.included])
+        return rows, taught[rows]
 
     def scores(self, losses: ArrayLike) -> NDArray[np.float64]:
-        """Minus the losses of the trained model on all canaries, with their wrong labels."""
+        """Return minus the losses of the model on all canaries, with their wrong labels."""
         loss = arguments.reals("losses", losses, -1e300, 1e300)
         if loss.shape != self.rows.shape:
-            each = f"each of {self.rows.size} canaries"
-            raise ValueError(f"losses must have a number for {each}, got shape {loss.shape}")
+            raise ValueError(
+                f"losses must have a number for each of {self.rows.size} canaries, got shape "
+                f"{loss.shape}"
+            )
         return -loss
 
     def write_scores(self, path: str | os.PathLike[str], losses: ArrayLike) -> None:
@@ -70,7 +72,7 @@ def mislabelled(labels: ArrayLike, canaries: int, *, seed: int) -> Mislabelled:
     labels : array
         The labels of all your examples, integers, at least two of them different.
     canaries : int
-        How many of them become canaries.
+        The number of them that become canaries.
     seed : int
         The seed of the choice, the labels and the coins. Keep it.
 
@@ -82,13 +84,15 @@ def mislabelled(labels: ArrayLike, canaries: int, *, seed: int) -> Mislabelled:
     False
     """
     truth = arguments.integers("labels", labels, -(2**53))
-    kinds = np.unique(truth)
-    if truth.ndim != 1 or kinds.size < 2:
-        got = f"got shape {truth.shape} and {kinds.size} kinds"
-        raise ValueError(f"labels must be a vector with two kinds of labels or more, {got}")
+    classes = np.unique(truth)
+    if truth.ndim != 1 or classes.size < 2:
+        raise ValueError(
+            f"labels must be a vector with two kinds of labels or more, got shape {truth.shape} "
+            f"and {classes.size} kinds"
+        )
     n = arguments.integer("canaries", canaries, 1, truth.size)
     rng = stream(arguments.seed(seed), "canaries", "mislabelled")
     rows = np.sort(rng.permutation(truth.size)[:n])
-    now = np.searchsorted(kinds, truth[rows])
-    wrong = kinds[(now + rng.integers(1, kinds.size, n)) % kinds.size]
-    return Mislabelled(rows, wrong, rng.random(n) < 0.5)
+    true_class = np.searchsorted(classes, truth[rows])
+    wrong_class = (true_class + rng.integers(1, classes.size, n)) % classes.size
+    return Mislabelled(rows, classes[wrong_class], rng.random(n) < 0.5)

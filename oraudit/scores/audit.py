@@ -1,22 +1,16 @@
 """Audits of a training of which only scores, guesses or counts of canaries are there.
 
-Nothing else was seen, so a report of such an audit says what counts say, and that all else was not
-looked at. They raise :class:`oraudit.canaries.count.Unusable` for evidence that proves nothing.
+Nothing else was seen, so the report says what counts say, and that all else was not looked at.
+Evidence that proves nothing raises :class:`oraudit.canaries.count.Unusable`.
 """
 
 from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from oraudit.canaries.count import (
-    Adjacency,
-    Coins,
-    judge_guesses,
-    judge_right,
-    judge_scores,
-)
-from oraudit.canaries.counted import Counted
-from oraudit.canaries.law import Said, Stated
+from oraudit.canaries.count import judge_guesses, judge_right, judge_scores
+from oraudit.canaries.law import GuessSide, Stated
+from oraudit.canaries.setup import Adjacency, CoinKind, Setup
 
 if TYPE_CHECKING:
     from oraudit.report import Result
@@ -31,8 +25,8 @@ def audit_scores(
     training: Stated | None = None,
     claim: tuple[float, float] | None = None,
     beta: float = 0.05,
-    side: Said = "both",
-    coins: Coins | None = None,
+    side: GuessSide = "both",
+    coins: CoinKind | None = None,
     adjacency: Adjacency = "add-remove",
 ) -> "Result":
     """Audit a training by the scores of its canaries.
@@ -74,18 +68,12 @@ def audit_scores(
     >>> audit_scores(scores, included, training=(2.4224, 0.1, 100)).status
     'passed'
     """
-    return _report(
-        judge_scores(
-            scores,
-            included,
-            training=training,
-            claim=claim,
-            beta=beta,
-            side=side,
-            coins=coins,
-            adjacency=adjacency,
-        )
+    from oraudit.report import judge_counts
+
+    setup = Setup(
+        training=training, claim=claim, beta=beta, side=side, coins=coins, adjacency=adjacency
     )
+    return judge_counts(judge_scores(scores, included, setup))
 
 
 def audit_guesses(
@@ -96,8 +84,8 @@ def audit_guesses(
     training: Stated | None = None,
     claim: tuple[float, float] | None = None,
     beta: float = 0.05,
-    side: Said = "both",
-    coins: Coins | None = None,
+    side: GuessSide = "both",
+    coins: CoinKind | None = None,
     adjacency: Adjacency = "add-remove",
 ) -> "Result":
     """Audit a training by guesses that somebody has made.
@@ -122,19 +110,12 @@ def audit_guesses(
     >>> audit_guesses(truth, truth, planned=100, claim=(2.0, 1e-5)).status
     'failed'
     """
-    return _report(
-        judge_guesses(
-            guesses,
-            truth,
-            planned=planned,
-            training=training,
-            claim=claim,
-            beta=beta,
-            side=side,
-            coins=coins,
-            adjacency=adjacency,
-        )
+    from oraudit.report import judge_counts
+
+    setup = Setup(
+        training=training, claim=claim, beta=beta, side=side, coins=coins, adjacency=adjacency
     )
+    return judge_counts(judge_guesses(guesses, truth, setup, planned=planned))
 
 
 def audit_counts(
@@ -145,8 +126,8 @@ def audit_counts(
     training: Stated | None = None,
     claim: tuple[float, float] | None = None,
     beta: float = 0.05,
-    side: Said = "both",
-    coins: Coins | None = None,
+    side: GuessSide = "both",
+    coins: CoinKind | None = None,
     adjacency: Adjacency = "add-remove",
 ) -> "Result":
     """Audit a training by its counts alone; less can be checked.
@@ -166,23 +147,9 @@ def audit_counts(
     >>> result.status, round(result.counts.bound.epsilon, 2)
     ('failed', 1.14)
     """
-    return _report(
-        judge_right(
-            right,
-            guesses,
-            canaries,
-            training=training,
-            claim=claim,
-            beta=beta,
-            side=side,
-            coins=coins,
-            adjacency=adjacency,
-        )
-    )
-
-
-def _report(counted: Counted) -> "Result":
-    """The report on counts, with which nothing else was seen."""
     from oraudit.report import judge_counts
 
-    return judge_counts(counted)
+    setup = Setup(
+        training=training, claim=claim, beta=beta, side=side, coins=coins, adjacency=adjacency
+    )
+    return judge_counts(judge_right(right, guesses, canaries, setup))

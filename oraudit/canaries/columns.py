@@ -16,7 +16,7 @@ Bits: TypeAlias = NDArray[np.bool_]
 #: Report scores as listed twice only from this many distinct ones: fewer may agree by chance.
 MANY_VALUES = 20
 
-#: The types whose values mean that a number is missing, as pandas and lists have them.
+#: The names of types whose values mean that a number is missing, as pandas and lists have them.
 MISSING = ("NoneType", "NAType")
 
 
@@ -26,21 +26,21 @@ class Unusable(ValueError):
 
 def column(name: str, value: ArrayLike) -> Reals:
     """Return one number for each canary; truth values are 1 and 0, missing values NaN."""
-    why = ""
+    reason = ""
     try:
         array = np.asarray(None if np.ma.is_masked(value) else value)
         if array.dtype.kind == "O" and array.ndim == 1:
             array = np.array([nan if type(x).__name__ in MISSING else x for x in array.flat])
     except (ValueError, TypeError, RuntimeError) as error:  # lists of lists, or tensors
         array = np.asarray(None)
-        why = arguments.reason(value, error)
+        reason = arguments.reason(value, error)
     if array.dtype.kind not in "biuf" or array.ndim != 1 or not array.size:
-        why = arguments.reason(value) or why
+        reason = arguments.reason(value) or reason
         if array.dtype.kind in "US":
-            why = " (words: turn them into numbers, or compare them, as in column == 'yes')"
+            reason = " (words: turn them into numbers, or compare them, as in column == 'yes')"
         raise TypeError(
             f"{name} must be a list of numbers or truth values, one per canary, "
-            f"got {name}={arguments.shown(value)}{why}"
+            f"got {name}={arguments.shown(value)}{reason}"
         )
     return array.astype(np.float64)
 
@@ -67,12 +67,16 @@ def guesses_and_coins(guesses: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits,
     numbers = column("guesses", guesses)
     _check_same_canaries("guesses", guesses, "truth", truth)
     signs = bool((column("truth", truth) == -1).any())
-    words = "1, -1, or 0 or nan" if signs else "1, 0, or nan"
-    allowed = f"be {words} for no guess, as truth is written"
     entries = guesses if isinstance(guesses, list | tuple) else np.asarray(guesses).flat
     if signs and any(isinstance(x, bool | np.bool_) for x in entries):  # is False no guess, or -1?
-        raise ValueError(f"guesses must {allowed}, got True or False in guesses")
+        raise ValueError(
+            "guesses must be 1, -1, or 0 or nan for no guess, as truth is written, got True or "
+            "False in guesses"
+        )
     taken = (numbers == 1) | (numbers == (-1 if signs else 0))
+    allowed = "be 1, 0, or nan for no guess, as truth is written"
+    if signs:
+        allowed = "be 1, -1, or 0 or nan for no guess, as truth is written"
     arguments.require(taken | np.isnan(numbers) | (numbers == 0), "guesses", numbers, allowed)
     if not taken.any():
         raise Unusable(f"guesses must hold a guess, got {bits.size} canaries without one")
@@ -85,25 +89,28 @@ def are_listed_twice(values: Reals, bits: Bits) -> bool:
     Scores with few values, or many that are tied at 0, may have equal coins by chance or by a leak;
     so there must be many values, and one of them may have both coins.
     """
-    found, times = np.unique(values, return_counts=True)
+    distinct, times = np.unique(values, return_counts=True)
     if times.min() == 1 or times.size < MANY_VALUES:
         return False
-    ones = np.bincount(np.searchsorted(found, values), weights=bits)
+    ones = np.bincount(np.searchsorted(distinct, values), weights=bits)
     return int(((ones > 0) & (ones < times)).sum()) <= 1
 
 
 def _coins(name: str, value: ArrayLike) -> Bits:
     """Return coins as truth values; both of them must occur."""
     numbers = column(name, value)
-    low = -1 if (numbers == -1).any() else 0
     bits: Bits = numbers == 1
-    allowed = "1 or -1, since there is a -1," if low else "True or False, 1 or 0, or 1 or -1,"
-    arguments.require(bits | (numbers == low), name, numbers, f"be {allowed} for each canary")
+    if (numbers == -1).any():
+        allowed = "be 1 or -1, since there is a -1, for each canary"
+        arguments.require(bits | (numbers == -1), name, numbers, allowed)
+    else:
+        allowed = "be True or False, 1 or 0, or 1 or -1, for each canary"
+        arguments.require(bits | (numbers == 0), name, numbers, allowed)
     if bits.all() or not bits.any():
-        same = "included" if bits.all() else "left out"
+        kind = "included" if bits.all() else "left out"
         raise Unusable(
-            f"{name} must have canaries of both kinds, "
-            f"got {bits.size} that were all {same}: there is nothing to tell apart"
+            f"{name} must have canaries of both kinds, got {bits.size} that were all {kind}: "
+            "there is nothing to tell apart"
         )
     return bits
 
@@ -115,11 +122,13 @@ def _check_same_canaries(one: str, first: Any, two: str, second: Any) -> None:
             f"{one} and {two} must have one entry per canary, "
             f"got {len(first)} and {len(second)} entries"
         )
-    a: Any = getattr(first, "index", None)
-    b: Any = getattr(second, "index", None)
-    if hasattr(a, "equals") and hasattr(b, "equals") and not (a.equals(b) or {*a}.isdisjoint(b)):
+    index: Any = getattr(first, "index", None)
+    other: Any = getattr(second, "index", None)
+    if not hasattr(index, "equals") or not hasattr(other, "equals"):
+        return
+    if not index.equals(other) and not set(index).isdisjoint(other):
         raise ValueError(
-            f"{one} and {two} must have the same index, got {arguments.shown(a)} and "
-            f"{arguments.shown(b)}; canaries are matched by their places (to_numpy() gives columns "
-            "without an index)"
+            f"{one} and {two} must have the same index, got {arguments.shown(index)} and "
+            f"{arguments.shown(other)}; canaries are matched by their places (to_numpy() gives "
+            "columns without an index)"
         )
