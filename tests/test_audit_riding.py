@@ -89,7 +89,7 @@ def test_canaries_are_spread_over_all_weights():
     assert spread(218, [7, 210, 1]) == [7, 210, 1]
     assert sum(spread(1000, [3, 0, 4_600_000, 77])) == 1000
     canaries = Canaries(109, sizes=[7, 210, 1])
-    places = [np.arange(210)[each] for each in canaries._places if each is not None]
+    places = [np.arange(210)[each] for each in canaries.places.slices if each is not None]
     assert [len(each) for each in places] == [3, 105, 1]
 
 

@@ -173,7 +173,7 @@ def test_noise_schedules_are_followed():
     found = training.audit._canaries.stretches(training.audit._record.told)
     assert [each.steps for each in found] == [10, 10, 10, 10]
     assert [each.sigma for each in found] == pytest.approx([1, 1.1, 1.21, 1.331])
-    share = float(training.audit._canaries._share) / 40
+    share = float(training.audit._canaries._ratios.share) / 40
     assert share == pytest.approx(1, abs=0.1)
 
 
