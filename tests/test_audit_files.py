@@ -16,7 +16,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oraudit.scores import file
 from oraudit.canaries.columns import (
     Unusable,
     are_listed_twice,
@@ -24,6 +23,7 @@ from oraudit.canaries.columns import (
     guesses_and_coins,
     scores_and_coins,
 )
+from oraudit.scores import limits
 from oraudit.scores.file import UnusableFile, read_scores
 
 #: No time is in it, so that the names of tests stay.
@@ -309,12 +309,12 @@ def test_file_without_permission(tmp_path):
 def test_limits_of_bytes_and_rows(tmp_path, monkeypatch):
     path = tmp_path / "scores.csv"
     path.write_text(WHOLE)
-    monkeypatch.setattr(file, "MOST_ROWS", 4)
-    monkeypatch.setattr(file, "MOST_BYTES", len(WHOLE))
+    monkeypatch.setattr(limits, "MOST_ROWS", 4)
+    monkeypatch.setattr(limits, "MOST_BYTES", len(WHOLE))
     read_scores(path)
-    monkeypatch.setattr(file, "MOST_ROWS", 3)
+    monkeypatch.setattr(limits, "MOST_ROWS", 3)
     assert refused(path) == "has more than 3 canaries, the most that are read"
-    monkeypatch.setattr(file, "MOST_BYTES", len(WHOLE) - 1)
+    monkeypatch.setattr(limits, "MOST_BYTES", len(WHOLE) - 1)
     assert refused(path) == f"has more than {len(WHOLE) - 1} bytes, the most that are read"
     path.write_bytes(zipped(b"0" * 1000))
     assert refused(path) == f"unpacks to more than {len(WHOLE) - 1} bytes, the most that are read"
@@ -325,7 +325,7 @@ def test_gzip_bomb_is_not_unpacked(tmp_path, monkeypatch):
     path = tmp_path / "bomb.csv.gz"
     part = zipped(b"1,1\n" * 2**20)  # four million bytes in twelve thousand
     path.write_bytes(part * 500)
-    monkeypatch.setattr(file, "MOST_BYTES", 2**23)
+    monkeypatch.setattr(limits, "MOST_BYTES", 2**23)
     unpacked = []
     read = gzip.GzipFile.read
 
@@ -424,7 +424,7 @@ def test_unreadable_parquet_files(parquet, tmp_path, monkeypatch):
     parquet.columns = FRAME
     parquet.size = 2**40
     assert refused(path) == "unpacks to more than 134,217,728 bytes, the most that are read"
-    monkeypatch.setattr(file, "MOST_ROWS", 2)
+    monkeypatch.setattr(limits, "MOST_ROWS", 2)
     assert refused(path) == "has more than 2 canaries, the most that are read"
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert refused(path) == "is a Parquet file, which needs a package: pip install pyarrow"

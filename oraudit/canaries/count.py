@@ -22,7 +22,7 @@ from oraudit.canaries.columns import (
     scores_and_coins,
 )
 from oraudit.canaries.counted import Counted, Origin
-from oraudit.canaries.evidence import check_coins, check_sign
+from oraudit.canaries.evidence import check_coins, check_sign_of_guesses, check_sign_of_scores
 from oraudit.canaries.guesses import guesses_for_bound
 from oraudit.canaries.law import GuessSide
 from oraudit.canaries.setup import Setup
@@ -83,7 +83,7 @@ def judge_scores(
     for_test = counting.guesses_for_test(n)
     if not from_sum:
         guesses = max(for_bound, for_test or 0)
-        check_sign(int(right[guesses - 1]), guesses, "scores must be high for included canaries")
+        check_sign_of_scores(int(right[guesses - 1]), guesses)
     bound = counting.bound(counting.plan(n, for_bound), int(right[for_bound - 1]))
     test = None
     if for_test is not None:
@@ -116,7 +116,7 @@ def judge_guesses(
             f"planned={planned} and {made} guesses"
         )
     v = int(right.sum())
-    check_sign(v, made, "a guess of 1 must mean included")
+    check_sign_of_guesses(v, made)
     plan = setup.plan(n, number, fixed=planned is not None, r_in=int(says_in.sum()))
     return setup.counted(n, setup.bound(plan, v), setup.test(plan, v))
 

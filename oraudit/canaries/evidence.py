@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from oraudit.canaries.columns import Unusable
 from oraudit.canaries.setup import CoinKind
 
-__all__ = ["check_coins", "check_sign"]
+__all__ = ["check_coins", "check_sign_of_guesses", "check_sign_of_scores"]
 
 #: Coins that are as uneven as fair ones with a smaller probability are unusable, and guesses that
 #: are as bad as blind ones with a smaller probability.
@@ -49,12 +49,23 @@ def check_coins(bits: NDArray[np.bool_], coins: CoinKind | None, *, trusted: boo
         )
 
 
-def check_sign(right: int, guesses: int, advice: str) -> None:
-    """Refuse guesses that are worse than blind ones hardly ever are; they have the wrong sign."""
+def check_sign_of_scores(right: int, guesses: int) -> None:
+    """Refuse scores by which guesses are worse than blind ones hardly ever are."""
     p_value = float(scipy.special.bdtr(right, guesses, 0.5))
     if p_value < UNFAIR:
         raise Unusable(
-            f"{advice}: only {right} of {guesses} guesses are right, and blind ones do this badly "
-            f"with probability {p_value:.1g} (trying both signs on the same canaries makes a "
-            "statement fail twice as often: then halve beta)"
+            f"scores must be high for included canaries: only {right} of {guesses} guesses are "
+            f"right, and blind ones do this badly with probability {p_value:.1g} (trying both "
+            "signs on the same canaries makes a statement fail twice as often: then halve beta)"
+        )
+
+
+def check_sign_of_guesses(right: int, guesses: int) -> None:
+    """Refuse guesses that are worse than blind ones hardly ever are."""
+    p_value = float(scipy.special.bdtr(right, guesses, 0.5))
+    if p_value < UNFAIR:
+        raise Unusable(
+            f"a guess of 1 must mean included: only {right} of {guesses} guesses are right, and "
+            f"blind ones do this badly with probability {p_value:.1g} (trying both signs on the "
+            "same canaries makes a statement fail twice as often: then halve beta)"
         )

@@ -139,9 +139,9 @@ class Canaries:
         self._before = self.places.take(tensors)
         self._joined = (together, sizes, float(rate), float(divisor))
         chosen = self.coins.batch(self.steps + 1, rate)
-        own = self.places.own
-        first, last = np.searchsorted(chosen, [own.start, own.stop])
-        self._here = chosen[first:last] - own.start
+        here = self.places.own
+        first, last = np.searchsorted(chosen, [here.start, here.stop])
+        self._here = chosen[first:last] - here.start
         if adds and len(self._here):
             self.places.add(tensors, self._row(tensors, together / divisor, sizes))
 

@@ -119,8 +119,7 @@ class Ratios:
         import torch
 
         device = array.device
-        there = self._signs_there
-        if there is None or there.device != device:
+        if self._signs_there is None or self._signs_there.device != device:
             kind = torch.float32 if device.type == "mps" else torch.float64
             self._signs_there = torch.from_numpy(self._signs).to(device)
             self.above = torch.as_tensor(self.above, dtype=kind, device=device).clone()

@@ -94,12 +94,12 @@ class Setup:
 
     @property
     def balanced(self) -> bool:
-        """Whether exactly half of the canaries are included."""
+        """True if exactly half of the canaries are included."""
         return self.coins == "balanced"
 
     @property
     def in_pairs(self) -> bool:
-        """Whether included canaries are to be matched with those left out."""
+        """True if included canaries are to be matched with those left out."""
         return self.balanced and self.adjacency == "replace"
 
     # --------------------------------------------------------------------------- planned guesses

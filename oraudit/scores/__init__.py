@@ -1,1 +1,1 @@
-"""Scores, guesses and counts from anywhere, and the files that hold them."""
+"""Audits of scores, guesses and counts from anywhere, and the files that hold them."""
