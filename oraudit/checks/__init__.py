@@ -1,8 +1,8 @@
-"""What is held against what the accountant was told, a file for each check.
+"""The checks of an audit, a file for each: they hold what was seen against what was told.
 
 A check is a function of what was :class:`~oraudit.records.Seen` and returns what it finds. Their
-order is that of causes: what comes first explains what comes later. A file says ``TESTS``, how
-many statistical tests its check has, if any; and ``EXPLAINED_BY``, the names of the findings of
+order is that of causes: an earlier one explains a later one. A file says ``TESTS``, the number of
+statistical tests of its check, if there are any; and ``EXPLAINED_BY``, the names of the findings of
 which its own would be a mere consequence.
 """
 
@@ -85,10 +85,10 @@ CHECKS: tuple[ModuleType, ...] = (
 
 
 def findings(seen: Seen) -> list[Finding]:
-    """What all checks find, in their order, without what is explained by another finding."""
-    found: list[Finding] = []
+    """Return what all checks find, in their order, without what another finding explains."""
+    all_findings: list[Finding] = []
     for check in CHECKS:
-        explained = set(getattr(check, "EXPLAINED_BY", ()))
-        if not explained & {finding.name for finding in found}:
-            found += check.check(seen)
-    return found
+        explanations = set(getattr(check, "EXPLAINED_BY", ()))
+        if not explanations & {finding.name for finding in all_findings}:
+            all_findings += check.check(seen)
+    return all_findings

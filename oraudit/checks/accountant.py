@@ -12,37 +12,38 @@ NAME = "accountant"
 
 
 def check(seen: Seen) -> list[Finding]:
-    found = []
+    findings = []
     for event in seen.of_kind("accountant-forgot"):
         text = f"the accountant has lost {event.number:.0f} steps that it had been told"
-        found.append(Finding(NAME, text, "less private", step=event.step, number=event.number))
+        findings.append(Finding(NAME, text, "less private", step=event.step, number=event.number))
     if (counted := _counted(seen)) is not None and counted != seen.steps:
         side: Side = "less private" if counted < seen.steps else "safer"
         text = f"the accountant was told {counted} steps, {seen.steps} were done"
-        found.append(Finding(NAME, text, side, number=float(counted), limit=float(seen.steps)))
-    if others := seen.of_kind("sigma-told"):
-        first = others[0]
-        own = float(first.what)
-        told = float(first.number or 0)
-        side = "less private" if told > own else "safer"
+        findings.append(Finding(NAME, text, side, number=float(counted), limit=float(seen.steps)))
+    if events := seen.of_kind("sigma-told"):
+        first = events[0]
+        used = float(first.what)
+        stated = float(first.number or 0)
+        side = "less private" if stated > used else "safer"
         text = (
-            f"in {len(others)} of {seen.steps} steps, first {first.step}, the accountant was told "
-            f"noise multiplier {told:.4g}, the optimizer has {own:.4g}"
+            f"in {len(events)} of {seen.steps} steps, first {first.step}, the accountant was told "
+            f"noise multiplier {stated:.4g}, the optimizer has {used:.4g}"
         )
-        found.append(Finding(NAME, text, side, step=first.step, number=told, limit=own))
-    if others := seen.of_kind("rate-told"):
-        first = others[0]
-        own = float(first.what)
-        told = float(first.number or 0)
-        side = "less private" if told < own else "safer"
+        findings.append(Finding(NAME, text, side, step=first.step, number=stated, limit=used))
+    if events := seen.of_kind("rate-told"):
+        first = events[0]
+        used = float(first.what)
+        stated = float(first.number or 0)
+        side = "less private" if stated < used else "safer"
         text = (
-            f"in {len(others)} of {seen.steps} steps, first {first.step}, the accountant was told "
-            f"rate {told:.4g}, the training says {own:.4g}"
+            f"in {len(events)} of {seen.steps} steps, first {first.step}, the accountant was told "
+            f"rate {stated:.4g}, the training says {used:.4g}"
         )
-        found.append(Finding(NAME, text, side, step=first.step, number=told, limit=own))
-    return found
+        findings.append(Finding(NAME, text, side, step=first.step, number=stated, limit=used))
+    return findings
 
 
 def _counted(seen: Seen) -> int | None:
-    told = seen.of_kind("accountant-told")
-    return int(sum(event.number or 0 for event in told)) if told else None
+    """Return the number of steps that the accountant was told; None if nobody saw it."""
+    events = seen.of_kind("accountant-told")
+    return int(sum(event.number or 0 for event in events)) if events else None

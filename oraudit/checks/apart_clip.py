@@ -14,10 +14,10 @@ def check(seen: Seen) -> list[Finding]:
     apart = seen.of_kind("apart-clip")
     if not apart:
         return []
-    most = max(event.number or 0.0 for event in apart)
-    side: Side = "less private" if most > 1 else "safer"
+    largest = max(event.number or 0.0 for event in apart)
+    side: Side = "less private" if largest > 1 else "safer"
     text = (
-        f"examples are clipped at {most:.3g} C, where C is the norm that the noise is made for, in "
-        f"{len(apart)} of {seen.steps} steps"
+        f"examples are clipped at {largest:.3g} C, where C is the norm that the noise is made for, "
+        f"in {len(apart)} of {seen.steps} steps"
     )
-    return [Finding(NAME, text, side, step=apart[0].step, number=most, limit=1.0)]
+    return [Finding(NAME, text, side, step=apart[0].step, number=largest, limit=1.0)]

@@ -18,20 +18,20 @@ TESTS = 1
 
 
 def check(seen: Seen) -> list[Finding]:
-    known = poisson_batches.known_sizes(seen)
-    if known is None:
+    batches = poisson_batches.known_sizes(seen)
+    if batches is None:
         return []
-    sizes, rates, examples = known
+    sizes, rates, examples = batches
     if total_p(int(sizes.sum()), rates, examples) >= SHARE:
         return []
     held = float(sizes.sum() / (examples * len(sizes)))
-    told = float(rates.mean())
-    side: Side = "less private" if held > told else "side unknown"
+    stated = float(rates.mean())
+    side: Side = "less private" if held > stated else "side unknown"
     shared = poisson_batches.shared_share(seen)
-    if held < told and shared is not None and not poisson_batches.check(seen):
+    if held < stated and shared is not None and not poisson_batches.check(seen):
         side = "safer"
-    text = f"batches hold {held:.3g} of the data; the accountant was told {told:.3g}"
-    return [Finding(NAME, text, side, number=held, limit=told)]
+    text = f"batches hold {held:.3g} of the data; the accountant was told {stated:.3g}"
+    return [Finding(NAME, text, side, number=held, limit=stated)]
 
 
 def total_p(total: int, rates: NDArray[np.float64], examples: int) -> float:

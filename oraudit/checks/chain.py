@@ -11,12 +11,12 @@ NAME = "chain"
 
 
 def check(seen: Seen) -> list[Finding]:
-    found = []
+    findings = []
     if replaced := seen.of_kind("replaced"):
         names = ", ".join(dict.fromkeys(event.what for event in replaced))
         text = f"{names} of the optimizer was replaced after the audit was attached"
-        found.append(Finding(NAME, text, "side unknown", undecided=True))
+        findings.append(Finding(NAME, text, "side unknown", undecided=True))
     for event in seen.of_kind("unwatched"):
         text = f"the audit did not see every step: {event.what}"
-        found.append(Finding(NAME, text, "side unknown", step=event.step, undecided=True))
-    return found
+        findings.append(Finding(NAME, text, "side unknown", step=event.step, undecided=True))
+    return findings

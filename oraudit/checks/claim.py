@@ -17,7 +17,7 @@ from oraudit.records import Seen
 
 NAME = "claim"
 
-#: Accountants differ by less.
+#: The claimed ε may be exceeded by this factor: accountants differ by less.
 MARGIN = 1.02
 
 #: With more kinds of steps than this, ε takes too long.
@@ -28,32 +28,33 @@ def check(seen: Seen) -> list[Finding]:
     if seen.claim is None:
         return []
     epsilon, delta = seen.claim
-    told = told_epsilon(seen, delta)
-    if told is None or told <= MARGIN * epsilon:
+    stated = told_epsilon(seen, delta)
+    if stated is None or stated <= MARGIN * epsilon:
         return []
-    text = f"what the accountant was told is ε = {told:.3g} at δ = {delta:g}, not {epsilon:g}"
-    return [Finding(NAME, text, "less private", number=told, limit=epsilon)]
+    text = f"what the accountant was told is ε = {stated:.3g} at δ = {delta:g}, not {epsilon:g}"
+    return [Finding(NAME, text, "less private", number=stated, limit=epsilon)]
 
 
 def told_epsilon(seen: Seen, delta: float) -> float | None:
-    """The ε of what the accountant was told; None if it is not known or takes too long."""
+    """Return the ε of what the accountant was told; None if it is not known or takes too long."""
     return None if seen.rates is None else epsilon_of(seen.sigmas, seen.rates, delta)
 
 
 def epsilon_of(
     sigmas: NDArray[np.float64], rates: NDArray[np.float64], delta: float
 ) -> float | None:
-    """The ε of steps with these noise multipliers and rates; None if it takes too long."""
+    """Return the ε of steps with these noise multipliers and rates; None if it takes too long."""
     if not len(sigmas):
         return None
     if (sigmas <= 0).any():
         return inf
-    kinds = Counter(zip(sigmas.tolist(), rates.tolist(), strict=True))
-    return epsilon_of_kinds([(sigma, rate, steps) for (sigma, rate), steps in kinds.items()], delta)
+    steps_of = Counter(zip(sigmas.tolist(), rates.tolist(), strict=True))
+    kinds = [(sigma, rate, steps) for (sigma, rate), steps in steps_of.items()]
+    return epsilon_of_kinds(kinds, delta)
 
 
 def epsilon_of_kinds(kinds: Sequence[tuple[float, float, int]], delta: float) -> float | None:
-    """The ε of steps by their kinds (noise multiplier, rate, steps); None if it takes too long."""
+    """Return the ε of steps by kinds (noise multiplier, rate, steps); None if it takes too long."""
     return None if len(kinds) > MOST_KINDS else _epsilon(tuple(sorted(kinds)), delta)
 
 

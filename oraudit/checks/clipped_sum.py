@@ -21,42 +21,43 @@ def check(seen: Seen) -> list[Finding]:
         return []
     worst = max(off, key=lambda look: look.error)
     cause = common_cause(off)
-    known = [look.causes.get(cause) for look in off]
-    sensitivities = [each for each in known if each is not None]
+    norms = [look.causes.get(cause) for look in off]
+    known_norms = [norm for norm in norms if norm is not None]
     text = "the clipped sum differs from the sum of clipped gradients"
     if cause:
         text = cause.format(names=seen.names)
     if len(off) < len(seen.looks):
-        text += f" in {len(off)} of {len(seen.looks)} steps looked at"
+        text = f"{text} in {len(off)} of {len(seen.looks)} steps looked at"
     side: Side = "side unknown"
-    most = max(sensitivities, default=0.0)
-    if most > 1 + worst.tolerance:
-        text += f": an example adds up to {most:.4g} C"
+    largest = max(known_norms, default=0.0)
+    if largest > 1 + worst.tolerance:
         side = "less private"
-    elif len(sensitivities) == len(off) and not _agreeing(seen):
-        text += f": an example adds up to {most:.4g} C"
+    elif len(known_norms) == len(off) and not _some_clipped_well(seen):
         side = "safer"
+    if side != "side unknown":
+        text = f"{text}: an example adds up to {largest:.4g} C"
     return [Finding(NAME, text, side, step=off[0].step, number=worst.error, limit=worst.tolerance)]
 
 
 def common_cause(off: list[Look]) -> str:
-    """The first cause that explains all of these looks; "" if none does."""
+    """Return the first cause that explains all of these looks; "" if none does."""
     for cause in off[0].causes:
         if all(cause in look.causes for look in off):
             return cause
     return ""
 
 
-def most_added(seen: Seen) -> float | None:
-    """The largest norm that an example adds, in C; None if a sum is off for no known reason."""
+def largest_norm(seen: Seen) -> float | None:
+    """Return the largest norm that an example adds, in C; None if a sum is off without a cause."""
     off = [look for look in seen.looks if not look.holds]
     cause = common_cause(off) if off else ""
-    known = [look.causes.get(cause) for look in off]
-    known += [look.largest for look in seen.looks if look.holds]
-    sizes = [each for each in known if each is not None]
-    return max(sizes) if sizes and len(sizes) == len(known) else None
+    norms = [look.causes.get(cause) for look in off]
+    norms += [look.largest for look in seen.looks if look.holds]
+    if not norms or None in norms:
+        return None
+    return max(norm for norm in norms if norm is not None)
 
 
-def _agreeing(seen: Seen) -> bool:
-    """Whether an example is clipped as it should be in a step, so that others are an exception."""
+def _some_clipped_well(seen: Seen) -> bool:
+    """Return whether an example is clipped as it should be in a step, and others are exceptions."""
     return any(look.holds and look.largest > REACHES for look in seen.looks)

@@ -17,10 +17,10 @@ def check(seen: Seen) -> list[Finding]:
     mixed = seen.of_kind("examples-mix")
     if not mixed:
         return []
-    most = max(event.number or 0.0 for event in mixed)
-    alone = f"it differs by {most:.0%}" if math.isfinite(most) else "it is not a number"
+    largest = max(event.number or 0.0 for event in mixed)
+    alone = f"it differs by {largest:.0%}" if math.isfinite(largest) else "it is not a number"
     text = (
         f"an example's output depends on the others of its batch (in a batch of its own {alone}): "
         "clipping one gradient does not bound what one example moves"
     )
-    return [Finding(NAME, text, "less private", step=mixed[0].step, number=most, limit=0.01)]
+    return [Finding(NAME, text, "less private", step=mixed[0].step, number=largest, limit=0.01)]

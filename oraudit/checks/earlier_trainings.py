@@ -16,35 +16,36 @@ from oraudit.records import Earlier, Seen
 NAME = "earlier-trainings"
 TESTS = 1
 
-#: With fewer numbers correlations tell nothing.
+#: The fewest numbers of a step: with fewer correlations tell nothing.
 FEWEST_NUMBERS = 16
 
 
 def check(seen: Seen) -> list[Finding]:
-    found = []
-    known = int(sum(event.number or 0 for event in seen.of_kind("earlier-steps")))
+    findings = []
+    told_steps = int(sum(event.number or 0 for event in seen.of_kind("earlier-steps")))
     for earlier in seen.earlier:
-        if earlier.goes_on and known < earlier.steps:
+        if earlier.goes_on and told_steps < earlier.steps:
             text = (
                 f"this training goes on from an earlier one, whose {earlier.steps} steps its "
                 "accountant was not told"
             )
-            found.append(Finding(NAME, text, "less private", step=1, number=float(known)))
-        if (again := _same_noise(seen, earlier)) is not None:
-            found.append(again)
-    return found
+            findings.append(Finding(NAME, text, "less private", step=1, number=float(told_steps)))
+        if (finding := _same_noise(seen, earlier)) is not None:
+            findings.append(finding)
+    return findings
 
 
 def _same_noise(seen: Seen, earlier: Earlier) -> Finding | None:
+    """Return a finding if a step's noise is that of an earlier training."""
     noise = present_noise(seen)
     if noise is None or not np.array_equal(noise.sizes, earlier.sizes):
         return None
     numbers = noise.sample.shape[1]
     steps = _whole(noise.sample)
-    others = _whole(earlier.sample)
-    if numbers < FEWEST_NUMBERS or not len(steps) or not len(others):
+    other_steps = _whole(earlier.sample)
+    if numbers < FEWEST_NUMBERS or not len(steps) or not len(other_steps):
         return None
-    correlations = _unit(noise.sample[steps]) @ _unit(earlier.sample[others]).T
+    correlations = _unit(noise.sample[steps]) @ _unit(earlier.sample[other_steps]).T
     place = np.unravel_index(np.abs(correlations).argmax(), correlations.shape)
     correlation = min(abs(float(correlations[place])), 1 - 1e-12)
     value = correlation * np.sqrt((numbers - 1) / (1 - correlation**2))
@@ -52,17 +53,18 @@ def _same_noise(seen: Seen, earlier: Earlier) -> Finding | None:
     if p >= SHARE:
         return None
     step = int(steps[place[0]]) + 1
-    other = int(others[place[1]]) + 1
+    other = int(other_steps[place[1]]) + 1
     text = f"the noise of step {step} is that of step {other} of an earlier training"
     return Finding(NAME, text, "less private", step=step, number=correlation, limit=0.0)
 
 
 def _whole(rows: np.ndarray) -> np.ndarray:
-    """The steps that have noise, and more than what rounding leaves of none, in each tensor."""
+    """Return the steps with noise in each tensor, more than what rounding leaves of none."""
     sizes = np.sqrt((rows.astype(float) ** 2).mean(axis=1))
     return np.flatnonzero(np.isfinite(rows).all(axis=1) & (sizes > NO_NOISE))
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
+    """Return rows of length 1."""
     lengths = np.linalg.norm(rows.astype(float), axis=1, keepdims=True)
     return rows / np.maximum(lengths, 1e-30)

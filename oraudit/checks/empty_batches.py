@@ -17,10 +17,10 @@ TESTS = 1
 
 
 def check(seen: Seen) -> list[Finding]:
-    known = known_sizes(seen)
-    if known is None:
+    batches = known_sizes(seen)
+    if batches is None:
         return []
-    sizes, rates, examples = known
+    sizes, rates, examples = batches
     if (sizes == 0).any() or (rates >= 1).any():
         return []
     empty = (1 - rates) ** examples

@@ -18,14 +18,14 @@ from oraudit.records import Seen
 NAME = "example-counts"
 TESTS = 1
 
-#: With fewer draws in all, or fewer examples, their squares have no gamma law.
+#: The fewest draws in all, and examples, for which their squares have a gamma law.
 FEWEST_DRAWS = 500
 FEWEST_EXAMPLES = 100
 
-#: How much more skew the squares are where counts have variance 1: of Poisson ones at most so much.
+#: The squares of counts with variance 1 are more skew by this share; Poisson ones not by more.
 SMALL_COUNTS = 0.6
 
-#: How far what batches share may be from that, in deviations and as a share of it.
+#: The tolerance of what batches in a row share: in deviations, and as a share of the excess.
 NEAR = 6
 SLACK = 0.2
 
@@ -33,12 +33,12 @@ Reals = NDArray[np.float64]
 
 
 def check(seen: Seen) -> list[Finding]:
-    known = poisson_batches.known_sizes(seen)
+    batches = poisson_batches.known_sizes(seen)
     prints = poisson_batches.known_prints(seen)
-    if known is None or prints is None:
+    if batches is None or prints is None:
         return []
-    sizes, told, examples = known
-    rates = poisson_batches.seen_rates(sizes, told, examples)
+    sizes, rates_told, examples = batches
+    rates = poisson_batches.seen_rates(sizes, rates_told, examples)
     if not ((rates > 0) & (rates < 1)).all():
         return []
     drawn = int(sizes.sum())
@@ -46,26 +46,25 @@ def check(seen: Seen) -> list[Finding]:
     if drawn < FEWEST_DRAWS or examples < FEWEST_EXAMPLES or len(values) > examples:
         return []
     # Equal inputs of different examples are drawn as one: they would have to be told apart.
-    if any(len(np.unique(each)) < len(each) for each in prints):
+    if any(len(np.unique(batch)) < len(batch) for batch in prints):
         return []
     dispersion, p = counts_p(np.append(counts, np.zeros(examples - len(counts))), sizes)
     if p >= SHARE:
         return []
-    most = float(counts.max() / len(sizes))
     if poisson_batches.same_batches(seen) or not _explains_sharing(seen, float(dispersion), rates):
         # What batches in a row share is the matter of another check.
         return []
-    most = float(counts.max() / len(sizes))
+    share = float(counts.max() / len(sizes))
     text = (
         f"some examples are drawn more often than others: their counts have dispersion "
-        f"{float(dispersion):.2f}, those of equal rates 1; one is in {most:.2g} of the batches, "
+        f"{float(dispersion):.2f}, those of equal rates 1; one is in {share:.2g} of the batches, "
         f"where the rate is {rates.mean():.2g}"
     )
     return [Finding(NAME, text, "less private", number=float(dispersion), limit=1.0)]
 
 
 def _explains_sharing(seen: Seen, dispersion: float, rates: Reals) -> bool:
-    """Whether batches in a row share as much as rates that differ so much make them share."""
+    """Return whether batches in a row share as much as rates with this dispersion make them."""
     shared = poisson_batches.shared_share(seen)
     if shared is None:
         return False
@@ -78,7 +77,7 @@ def _explains_sharing(seen: Seen, dispersion: float, rates: Reals) -> bool:
 
 
 def counts_p(counts: ArrayLike, sizes: ArrayLike) -> tuple[Reals, Reals]:
-    """The dispersion of how often examples were drawn, and the p-value that it is so large.
+    """Return the dispersion of how often examples were drawn, and the p-value that it is larger.
 
     Given the sizes of batches, the squares of counts are what all pairs of batches share, and these
     are pairwise independent hypergeometric numbers: mean and variance are exact. Along the last

@@ -20,10 +20,10 @@ FEWEST_INPUTS = 50
 def check(seen: Seen) -> list[Finding]:
     times = 0
     inputs = 0
-    for each in seen.batches.fingerprints:
-        if each is None:
+    for prints in seen.batches.fingerprints:
+        if prints is None:
             return []
-        _, counts = np.unique(each, return_counts=True)
+        _, counts = np.unique(prints, return_counts=True)
         times = math.gcd(times, *counts.tolist())
         inputs += len(counts)
     if times < 2 or inputs < FEWEST_INPUTS:

@@ -16,8 +16,10 @@ from oraudit.records.around import Around
 
 NAME = "follows-batch"
 
+#: The numbers that must not follow a batch, with their names in a finding.
 FOLLOWERS = {"clip": "C", "rate": "the learning rate", "sigma": "the noise multiplier"}
 
+#: The numbers of a batch, with their names in a finding.
 SOURCES = {
     "size": "the size",
     "raw": "the norm of the gradient before clipping",
@@ -33,7 +35,7 @@ FEWEST_STEPS = 8
 #: Products and ratios that vary by less are constant.
 VARIATION = 1e-3
 
-#: C is a norm of the batch's own if the nearest one is as near as this.
+#: C is a norm of the batch's own if the nearest one differs by a smaller share.
 NEAREST = 1e-6
 
 
@@ -41,22 +43,27 @@ def check(seen: Seen) -> list[Finding]:
     around = seen.around
     if around is None or seen.steps < FEWEST_STEPS:
         return []
-    return [found for name in FOLLOWERS if (found := _follows(around, name)) is not None]
+    findings = (_follows(around, name) for name in FOLLOWERS)
+    return [finding for finding in findings if finding is not None]
 
 
 def _follows(around: Around, name: str) -> Finding | None:
+    """Return a finding if a number follows a number of the batch."""
     values = getattr(around, name)
     if len(np.unique(values[np.isfinite(values)])) <= len(values) / 2:
         return None
-    for source, words in SOURCES.items():
+    for source, description in SOURCES.items():
         numbers = getattr(around, source)
         for batch, follower, leader in (
             ("its own batch", values, numbers),
             ("the batch before", values[1:], numbers[:-1]),
         ):
             if _constant(follower, leader):
-                text = f"{FOLLOWERS[name]} follows {words} of {batch}: it depends on the data"
-                return Finding(NAME, f"{text}, without noise", "less private")
+                text = (
+                    f"{FOLLOWERS[name]} follows {description} of {batch}: it depends on the data, "
+                    "without noise"
+                )
+                return Finding(NAME, text, "less private")
     looked = np.isfinite(around.nearest)
     if name == "clip" and looked.sum() >= FEWEST_STEPS:
         hits = around.nearest[looked] < NEAREST
@@ -70,15 +77,17 @@ def _follows(around: Around, name: str) -> Finding | None:
 
 
 def _constant(follower: NDArray[np.float64], leader: NDArray[np.float64]) -> bool:
-    known = np.isfinite(follower) & np.isfinite(leader) & (follower > 0) & (leader > 0)
-    if known.sum() < FEWEST_STEPS:
+    """Return whether the product or the ratio of two numbers that vary is constant."""
+    usable = np.isfinite(follower) & np.isfinite(leader) & (follower > 0) & (leader > 0)
+    if usable.sum() < FEWEST_STEPS:
         return False
-    follower = follower[known]
-    leader = leader[known]
+    follower = follower[usable]
+    leader = leader[usable]
     if _variation(leader) < 10 * VARIATION or _variation(follower) < 10 * VARIATION:
         return False
     return min(_variation(follower * leader), _variation(follower / leader)) < VARIATION
 
 
 def _variation(numbers: NDArray[np.float64]) -> float:
+    """Return the standard deviation over the mean."""
     return float(numbers.std() / numbers.mean())

@@ -16,16 +16,16 @@ NAME = "gradient-scale"
 #: What to pass as ``allow=`` where gradients are changed after the noise on purpose.
 AFTER = "gradients-after-noise"
 
-#: A larger part of the gradient that is no multiple of the noisy sum is no rounding.
+#: The part of the gradient that is no multiple of the noisy sum, if it is rounding.
 MOST_OFF = 1e-5
 
 #: A ratio that varies by less is constant; one that is explained varies by less than a tenth.
 VARIATION = 1e-3
 
-#: A gradient of which no larger share is anything else consists of clipped sum and noise.
+#: A gradient consists of clipped sum and noise if no larger share of it is anything else.
 MOST_REST = 1e-4
 
-#: With fewer steps a constant product may be chance.
+#: The fewest steps for a constant product: with fewer it may be chance.
 FEWEST_STEPS = 5
 
 
@@ -33,28 +33,28 @@ def check(seen: Seen) -> list[Finding]:
     around = seen.around
     if around is None:
         return []
-    known = np.isfinite(around.factor)
-    factors = around.factor[known]
+    is_known = np.isfinite(around.factor)
+    factors = around.factor[is_known]
     if not len(factors):
         return []
     if _variation(factors) > VARIATION:
-        products = (around.factor * around.size)[known & (around.size > 0)]
+        products = (around.factor * around.size)[is_known & (around.size > 0)]
         if len(products) >= FEWEST_STEPS and _variation(products) < VARIATION / 10:
             text = "the noisy sum is divided by the size of its own batch, which is private"
             return [Finding(NAME, text, "side unknown", number=float(products.mean()))]
-    reduced = known & (around.off > MOST_OFF) & (around.rest < MOST_REST)
+    reduced = is_known & (around.off > MOST_OFF) & (around.rest < MOST_REST)
     if reduced.any():
-        kept = around.kept[reduced]
-        least = float(kept[np.abs(kept).argmin()])
+        shares = around.kept[reduced]
+        smallest = float(shares[np.abs(shares).argmin()])
         first = int(np.flatnonzero(reduced)[0]) + 1
         text = (
-            f"{least:.2g} of the noise is in the gradient that the optimizer steps with, in "
+            f"{smallest:.2g} of the noise is in the gradient that the optimizer steps with, in "
             f"{reduced.sum()} steps"
         )
-        side: Side = "less private" if least < 1 else "side unknown"
-        return [Finding(NAME, text, side, step=first, number=least, limit=1.0)]
-    changed = known & ~(np.abs(around.off) <= MOST_OFF)
-    varying = known & (np.abs(around.factor / np.median(factors) - 1) > VARIATION)
+        side: Side = "less private" if smallest < 1 else "side unknown"
+        return [Finding(NAME, text, side, step=first, number=smallest, limit=1.0)]
+    changed = is_known & ~(np.abs(around.off) <= MOST_OFF)
+    varying = is_known & (np.abs(around.factor / np.median(factors) - 1) > VARIATION)
     steps = np.flatnonzero(changed | varying)
     if not len(steps):
         return []
@@ -66,5 +66,5 @@ def check(seen: Seen) -> list[Finding]:
 
 
 def _variation(numbers: np.ndarray) -> float:
-    """The standard deviation over the mean."""
+    """Return the standard deviation over the mean."""
     return float(numbers.std() / abs(numbers.mean())) if numbers.mean() else 0.0

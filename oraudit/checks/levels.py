@@ -1,4 +1,4 @@
-"""How often an honest training may be accused: the level of all tests together, and of each.
+"""The level of all statistical tests together, at which they accuse honest trainings, and of each.
 
 A check that is not exact has one or more statistical tests, and says how many (``TESTS``). Each
 may accuse an honest training with probability :data:`SHARE`, by Bonferroni over its own steps,
@@ -23,27 +23,27 @@ __all__ = [
 #: audit a night accuses it once in 270 years.
 LEVEL = 1e-5
 
-#: How many statistical tests share it: those that all checks declare.
+#: The number of statistical tests that share the level: those that all checks declare.
 STATISTICAL = 22
 
-#: What each of them may spend.
+#: The level of each test.
 SHARE = LEVEL / STATISTICAL
 
 
 def two_sided(lower: ArrayLike, upper: ArrayLike) -> NDArray[np.float64]:
-    """The p-value of a test that looks at both tails."""
+    """Return the p-value of a test that looks at both tails."""
     return np.minimum(1, 2 * np.minimum(lower, upper))
 
 
 def chi_square_p(value: ArrayLike, degrees: ArrayLike) -> NDArray[np.float64]:
-    """The two-sided p-value of a sum of squares of independent standard normal numbers."""
+    """Return the two-sided p-value of a sum of squares of independent standard normal numbers."""
     return two_sided(stats.chi2.cdf(value, degrees), stats.chi2.sf(value, degrees))
 
 
 def binomial_p(
     number: ArrayLike, mean: ArrayLike, variance: ArrayLike, third: ArrayLike
 ) -> NDArray[np.float64]:
-    """The two-sided p-value of a number by a binomial law, shifted, with these three cumulants.
+    """Return the two-sided p-value by a shifted binomial law with these three cumulants.
 
     Its trials need not be an integer. It is exact for a binomial number, and nearly so for sums of
     binomial or hypergeometric ones.
@@ -55,13 +55,13 @@ def binomial_p(
     trials = variance / (rate * (1 - rate))
     shift = mean - trials * rate
 
-    def tails(most: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The probabilities of at most so much, and of more."""
-        inside = np.clip(most, 0, trials * (1 - 1e-12))
+    def tails(largest: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the probabilities of at most this number, and of more."""
+        inside = np.clip(largest, 0, trials * (1 - 1e-12))
         lower = special.betainc(trials - inside, inside + 1, 1 - rate)
         upper = special.betainc(inside + 1, trials - inside, rate)
-        below = most < 0
-        above = most >= trials
+        below = largest < 0
+        above = largest >= trials
         return (
             np.where(below, 0.0, np.where(above, 1.0, lower)),
             np.where(below, 1.0, np.where(above, 0.0, upper)),
@@ -72,5 +72,5 @@ def binomial_p(
 
 
 def smallest_p(p: NDArray[np.float64]) -> float:
-    """The p-value of the least of some, by Bonferroni."""
+    """Return the p-value of the smallest p-value of several, by Bonferroni."""
     return float(min(1.0, p.min() * p.size)) if p.size else 1.0

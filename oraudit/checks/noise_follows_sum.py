@@ -44,11 +44,12 @@ def check(seen: Seen) -> list[Finding]:
     correlation = float(rank_correlations(changes(squares), changes(sums)))
     if correlation < CORRELATION or rank_p(correlation, len(squares) // 2) >= SHARE:
         return []
-    least = float(np.sqrt(squares.min() / numbers))
-    most = float(np.sqrt(squares.max() / numbers))
+    smallest = float(np.sqrt(squares.min() / numbers))
+    largest = float(np.sqrt(squares.max() / numbers))
     text = (
         "the noise's size rises and falls with the size of the clipped sum (rank correlation "
-        f"{correlation:.2f}): it is {least:.2g} to {most:.2g} of what the accountant was told"
+        f"{correlation:.2f}): it is {smallest:.2g} to {largest:.2g} of what the accountant was "
+        "told"
     )
     side: Side = "less private"
     if stats.chi2.cdf(squares.min(), numbers) * len(squares) >= SHARE:
@@ -57,20 +58,22 @@ def check(seen: Seen) -> list[Finding]:
 
 
 def changes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How sizes change within the pairs of steps 1 and 2, 3 and 4, ..."""
+    """Return the changes of sizes within the pairs of steps 1 and 2, 3 and 4, ..."""
     pairs = sizes.shape[-1] // 2
     return np.log(sizes[..., 1 : 2 * pairs : 2]) - np.log(sizes[..., : 2 * pairs : 2])
 
 
 def rank_correlations(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Spearman's rank correlation along the last axis."""
-    ranks = [stats.rankdata(each, axis=-1) for each in (left, right)]
-    first, second = (each - each.mean(axis=-1, keepdims=True) for each in ranks)
+    """Return Spearman's rank correlation along the last axis."""
+    first, second = (
+        ranks - ranks.mean(axis=-1, keepdims=True)
+        for ranks in (stats.rankdata(left, axis=-1), stats.rankdata(right, axis=-1))
+    )
     size = np.sqrt((first**2).sum(-1) * (second**2).sum(-1))
     return (first * second).sum(-1) / np.maximum(size, 1e-300)
 
 
 def rank_p(correlation: ArrayLike, pairs: int) -> NDArray[np.float64]:
-    """The one-sided p-value of a rank correlation, by Student's t."""
+    """Return the one-sided p-value of a rank correlation, by Student's t."""
     r = np.clip(correlation, 0.0, 1 - 1e-12)
     return stats.t.sf(r * np.sqrt((pairs - 2) / (1 - r**2)), pairs - 2)

@@ -19,8 +19,8 @@ NAME = "noise-in-weights"
 #: noise in the noisy sum, of which half would be there; a momentum of .999 leaves 2.5e-4 of it.
 CLEAN = 1e-4
 
-#: How many deviations the correlation of moves with the noise is from 0, at the most, where none
-#: is felt; and from 0, at the least, where it would be felt.
+#: The correlation of moves with the noise, in deviations: at most NONE where no noise is felt, and
+#: at least SURE where it would be felt.
 NONE = 4
 SURE = 20
 
@@ -32,20 +32,20 @@ def check(seen: Seen) -> list[Finding]:
     around = seen.around
     if around is None:
         return []
-    known = np.isfinite(around.felt) & (around.noisiness > LEAST_NOISE)
-    if not known.any():
+    is_known = np.isfinite(around.felt) & (around.noisiness > LEAST_NOISE)
+    if not is_known.any():
         return []
-    clean = known & (around.clean < CLEAN * around.noisiness**2)
+    clean = is_known & (around.clean < CLEAN * around.noisiness**2)
     if clean.any():
         first = int(np.flatnonzero(clean)[0]) + 1
         text = (
             f"the weights move by the clipped sum without its noise, in {clean.sum()} of "
-            f"{known.sum()} steps looked at"
+            f"{is_known.sum()} steps looked at"
         )
         return [Finding(NAME, text, "less private", step=first, number=0.0, limit=1.0)]
-    numbers = around.numbers[known]
-    felt = abs(float((numbers * around.felt[known]).sum() / numbers.sum()))
-    would = float((numbers * around.noisiness[known]).sum() / numbers.sum())
+    numbers = around.numbers[is_known]
+    felt = abs(float((numbers * around.felt[is_known]).sum() / numbers.sum()))
+    would = float((numbers * around.noisiness[is_known]).sum() / numbers.sum())
     error = 1 / float(np.sqrt(numbers.sum()))
     if would < SURE * error or felt > FELT * would or felt > NONE * error:
         return []

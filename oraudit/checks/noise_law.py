@@ -5,6 +5,8 @@ and the largest of all numbers. Limits: χ² of the cells, and the exact law of 
 both as too small and as too large.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
@@ -25,15 +27,15 @@ EXPLAINED_BY = (
     sum_in_noise.NAME,
 )
 
-#: Edges of the cells, dense where cut and rounded noise differs from normal noise.
+#: The edges of the cells, dense where cut and rounded noise differs from normal noise.
 _POSITIVE = (0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
 EDGES = np.array([*(-edge for edge in _POSITIVE[::-1]), 0.0, *_POSITIVE])
 PROBABILITIES = np.diff(np.concatenate([[0.0], stats.norm.cdf(EDGES), [1.0]]))
 
-#: Cells with fewer expected numbers are joined.
+#: The fewest expected numbers in a cell; cells with fewer are joined.
 FEWEST_EXPECTED = 10
 
-#: With fewer numbers the cells tell nothing.
+#: The fewest numbers of a sample: with fewer the cells tell nothing.
 FEWEST_NUMBERS = 200
 
 
@@ -62,25 +64,28 @@ def check(seen: Seen) -> list[Finding]:
 
 
 def cell_counts(units: NDArray[np.floating]) -> NDArray[np.int64]:
-    """The numbers in each cell."""
+    """Count the numbers in each cell."""
     cells = np.searchsorted(EDGES, units.ravel())
     return np.bincount(cells, minlength=len(PROBABILITIES))
 
 
 def cells_p(counts: NDArray[np.int64]) -> float:
-    """The p-value of the numbers in all cells, along the last axis."""
+    """Return the p-value of the numbers in all cells, along the last axis."""
     expected = PROBABILITIES * counts.sum(-1, keepdims=True)
     rare = _rare(float(counts.sum(-1).max()))
-    observed, wanted = (
-        np.concatenate([each[..., ~rare], each[..., rare].sum(-1, keepdims=True)], axis=-1)
-        for each in (counts, expected)
-    )
+    observed = _joined(counts, rare)
+    wanted = _joined(expected, rare)
     distance = ((observed - wanted) ** 2 / wanted).sum(-1)
     return stats.chi2.sf(distance, wanted.shape[-1] - 1)
 
 
+def _joined(numbers: NDArray[Any], rare: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the numbers of all cells, of which the rare ones are one."""
+    return np.concatenate([numbers[..., ~rare], numbers[..., rare].sum(-1, keepdims=True)], axis=-1)
+
+
 def _rare(numbers: float) -> NDArray[np.bool_]:
-    """The cells that are joined: as many of the rarest as hold enough numbers together."""
+    """Return the cells that are joined: as many of the rarest as hold enough numbers together."""
     order = np.argsort(PROBABILITIES, kind="stable")
     before = np.cumsum(PROBABILITIES[order]) - PROBABILITIES[order]
     rare = np.zeros(len(order), dtype=bool)
@@ -89,6 +94,6 @@ def _rare(numbers: float) -> NDArray[np.bool_]:
 
 
 def largest_p(largest: float, numbers: int) -> tuple[float, float]:
-    """The p-values of the largest absolute number, as too small and as too large."""
+    """Return the p-values of the largest absolute number, as too small and as too large."""
     tail = np.minimum(2 * stats.norm.sf(largest), 1 - 1e-12)
     return np.exp(numbers * np.log1p(-tail)), np.minimum(1.0, numbers * tail)

@@ -25,7 +25,7 @@ NAME = "noise-over-steps"
 TESTS = 1
 EXPLAINED_BY = (noise_reuse.NAME, sum_in_noise.NAME)
 
-#: How many steps apart are compared.
+#: The distances of the steps that are compared.
 LAGS = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64)
 
 
@@ -36,10 +36,10 @@ def check(seen: Seen) -> list[Finding]:
     steps, tensors = complete(noise)
     columns = np.isin(noise.owners, tensors)
     numbers = (noise.sample / deviations(noise)[noise.owners])[steps][:, columns]
-    found = strongest(numbers)
-    if found is None:
+    result = strongest(numbers)
+    if result is None:
         return []
-    correlation, lag, p = found
+    correlation, lag, p = result
     if p >= SHARE:
         return []
     before = "the step before" if lag == 1 else f"{lag} steps before"
@@ -48,8 +48,11 @@ def check(seen: Seen) -> list[Finding]:
 
 
 def strongest(numbers: NDArray[np.floating]) -> tuple[float, int, float] | None:
-    """The most unlikely correlation of steps, their lag, and the p-value; a row is a step."""
-    found = []
+    """Return the most unlikely correlation of steps, their lag, and the p-value.
+
+    A row of numbers is a step.
+    """
+    tests = []
     for lag in LAGS:
         for start in (0, lag):
             pairs = (len(numbers) - start) // (2 * lag)
@@ -60,8 +63,8 @@ def strongest(numbers: NDArray[np.floating]) -> tuple[float, int, float] | None:
             size = float(np.linalg.norm(earlier) * np.linalg.norm(later))
             if size > 0 and len(later) > 1:
                 correlation = float(earlier @ later) / size
-                found.append((correlation_p(correlation, len(later)), correlation, lag))
-    if not found:
+                tests.append((correlation_p(correlation, len(later)), correlation, lag))
+    if not tests:
         return None
-    p, correlation, lag = min(found)
-    return correlation, lag, min(1.0, len(found) * p)
+    p, correlation, lag = min(tests)
+    return correlation, lag, min(1.0, len(tests) * p)

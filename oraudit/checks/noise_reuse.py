@@ -21,19 +21,19 @@ TESTS = 3
 #: Pairs of vectors with fewer numbers than this tell nothing.
 FEWEST_NUMBERS = 8
 
-#: At most this many vectors are compared with each other, the first ones.
+#: The largest number of vectors that are compared with each other, the first ones.
 MOST_VECTORS = 20_000
 
-#: The most products that comparing steps may take.
+#: The largest number of products that comparing steps may take.
 MOST_PRODUCTS = 2e10
 
-#: So many vectors are compared at a time, to bound the memory.
+#: The number of vectors that are compared with all at a time, to bound the memory.
 _BLOCK = 2_000
 
 #: Above this correlation the noise is the same, but for rounding.
 SAME = 0.999
 
-#: Correlations that differ by less are told as the first of them.
+#: Of correlations that differ by less, the first is told.
 ALIKE = 1e-4
 
 
@@ -46,13 +46,13 @@ def check(seen: Seen) -> list[Finding]:
         if finding is None:
             continue
         # Sums of successive steps are alike: where they are in the noise, so is the noise.
-        same = abs(finding.number or 0) > SAME and not _is_sum(noise)
-        return [finding] if same or not is_cause(noise) else []
+        is_same = abs(finding.number or 0) > SAME and not _is_sum(noise)
+        return [finding] if is_same or not is_cause(noise) else []
     return []
 
 
 def _is_sum(noise: Noise) -> bool:
-    """Whether what is added is a multiple of the sum itself."""
+    """Return whether the noise is a multiple of the sum itself."""
     size = noise.squares.sum() * noise.sums.sum()
     return bool(noise.products.sum() ** 2 > SAME * size)
 
@@ -68,8 +68,8 @@ def _steps(seen: Seen, noise: Noise) -> Finding | None:
         return None
     earlier = steps[first] + 1
     later = int(steps[second] + 1)
-    same = "is that of" if abs(correlation) > 0.9 else "is correlated with that of"
-    text = f"the noise of step {later} {same} step {earlier} (correlation {correlation:.2f})"
+    relation = "is that of" if abs(correlation) > 0.9 else "is correlated with that of"
+    text = f"the noise of step {later} {relation} step {earlier} (correlation {correlation:.2f})"
     return Finding(NAME, text, "less private", step=later, number=correlation, limit=0.0)
 
 
@@ -92,8 +92,10 @@ def _places(seen: Seen, noise: Noise) -> Finding | None:
     if step == later:
         text = f"tensors {names[0]} and {names[1]} get the same noise in step {step}"
     else:
-        text = f"the noise of tensor {names[1]} in step {later} is that of tensor {names[0]} in "
-        text += f"step {step}"
+        text = (
+            f"the noise of tensor {names[1]} in step {later} is that of tensor {names[0]} in "
+            f"step {step}"
+        )
     return Finding(NAME, text, "less private", step=later, number=correlation, limit=0.0)
 
 
@@ -121,29 +123,29 @@ def _tensors(seen: Seen, noise: Noise) -> Finding | None:
 
 
 def complete(noise: Noise) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The steps that have noise, and the tensors that have it in each of them."""
+    """Return the steps that have noise, and the tensors that have it in each of them."""
     present = noise.squares > 0
     steps = np.flatnonzero(present.any(1))
     return steps, np.flatnonzero(present[steps].all(0))
 
 
 def deviations(noise: Noise) -> NDArray[np.float64]:
-    """The size of each tensor's noise, 1 where it may be 1: no tensor may outweigh all others."""
+    """Return the size of each tensor's noise, 1 where it may be 1: none may outweigh all others."""
     squares = noise.squares.sum(0)
     numbers = np.maximum((noise.squares > 0).sum(0) * noise.sizes, 1)
-    odd = (chi_square_p(squares, numbers) < SHARE) & (squares > 0)
-    return np.sqrt(np.where(odd, squares / numbers, 1.0))
+    differing = (chi_square_p(squares, numbers) < SHARE) & (squares > 0)
+    return np.sqrt(np.where(differing, squares / numbers, 1.0))
 
 
 def _closest(
     vectors: NDArray[np.floating], pairs: int | None = None
 ) -> tuple[int, int, float, float]:
-    """The two vectors with the largest correlation: their places, it, and its p-value."""
+    """Return the places of the two most correlated vectors, their correlation and its p-value."""
     vectors = vectors[:MOST_VECTORS].astype(np.float32)
     if len(vectors) < 2 or vectors.shape[1] < FEWEST_NUMBERS:
         return 0, 0, 0.0, 1.0
     norms = np.linalg.norm(vectors, axis=1)
-    used = np.flatnonzero(norms > 0)
+    used = np.flatnonzero(norms > 0)  # the others have no direction
     if len(used) < 2:
         return 0, 0, 0.0, 1.0
     units = vectors[used] / norms[used, None]
@@ -167,7 +169,7 @@ def _closest(
 
 
 def correlation_p(correlation: float, numbers: int) -> float:
-    """The two-sided p-value of a correlation, about 0, of two vectors of normal numbers."""
+    """Return the two-sided p-value of a correlation, about 0, of two vectors of normal numbers."""
     size = min(abs(correlation), 1 - 1e-12)
     t = size * np.sqrt((numbers - 1) / (1 - size**2))
     return float(2 * stats.t.sf(t, numbers - 1))

@@ -46,7 +46,7 @@ class Sizes:
     steps: NDArray[np.int64]
 
     def part(self, rows: Part = slice(None), columns: Part = slice(None)) -> "Sizes":
-        """Some of the steps, or some of the tensors."""
+        """Return some of the steps, or some of the tensors."""
         squares = self.squares[rows][:, columns]
         return Sizes(squares, self.numbers[rows][:, columns], self.steps[rows])
 
@@ -56,21 +56,21 @@ class Sizes:
         return float(np.sqrt(self.squares.sum() / self.numbers.sum()))
 
     def by(self, axis: int) -> tuple[Reals, Reals]:
-        """The share, and the p-value, of each tensor (axis 0) or step (axis 1)."""
+        """Return the share, and the p-value, of each tensor (axis 0) or step (axis 1)."""
         squares = self.squares.sum(axis)
         numbers = self.numbers.sum(axis)
         return np.sqrt(squares / numbers), chi_square_p(squares, numbers)
 
     def fits(self) -> bool:
-        """Whether all of it, each step, each tensor and each pair have the told size."""
+        """Return whether all of it, each step, each tensor and each pair have the told size."""
         together = float(chi_square_p(self.squares.sum(), self.numbers.sum()))
         parts = (self.by(0)[1], self.by(1)[1], chi_square_p(self.squares, self.numbers))
         return together >= SHARE and all(smallest_p(p) >= SHARE for p in parts)
 
     def alike(self) -> bool:
-        """Whether all of it differs from what was told by one factor."""
-        unit = max(self.share, NO_NOISE) ** 2
-        return Sizes(self.squares / unit, self.numbers, self.steps).fits()
+        """Return whether all of it differs from what was told by one factor."""
+        scale = max(self.share, NO_NOISE) ** 2
+        return Sizes(self.squares / scale, self.numbers, self.steps).fits()
 
 
 def check(seen: Seen) -> list[Finding]:
@@ -83,7 +83,7 @@ def check(seen: Seen) -> list[Finding]:
 
 
 def sizes_of(seen: Seen) -> Sizes | None:
-    """The sizes of noise that can be held against what was told."""
+    """Return the sizes of noise that can be held against what was told."""
     noise = seen.noise
     if noise is None:
         return None
@@ -97,108 +97,111 @@ def sizes_of(seen: Seen) -> Sizes | None:
 
 
 def shares_by_step(seen: Seen) -> Reals:
-    """The share of the told noise in each step: 1 where it is as told."""
+    """Return the share of the told noise in each step: 1 where it is as told."""
     shares = np.ones(seen.steps)
     sizes = sizes_of(seen)
     if sizes is None or sizes.fits():
         return shares
     by_step, p = sizes.by(1)
-    odd = p * len(p) < SHARE
+    is_off = p * len(p) < SHARE
     if _in_steps(sizes):
-        part = sizes.part(rows=odd)
-        shares[part.steps - 1] = part.share if part.alike() else by_step[odd]
+        part = sizes.part(rows=is_off)
+        shares[part.steps - 1] = part.share if part.alike() else by_step[is_off]
         return shares
     by_tensor, p = sizes.by(0)
     # An example may be all in the tensor with the least noise.
-    partial = _odd_tensors(sizes) is not None
+    partial = _tensors_off(sizes) is not None
     shares[sizes.steps - 1] = by_tensor.min() if partial else sizes.share
     return shares
 
 
 def _in_steps(sizes: Sizes) -> Finding | None:
-    """Some steps are off, and the others are as told."""
+    """Return a finding if some steps are off, and the others are as told."""
     shares, p = sizes.by(1)
-    odd = p * len(p) < SHARE
-    if odd.all() or not odd.any() or not sizes.part(rows=~odd).fits():
+    is_off = p * len(p) < SHARE
+    if is_off.all() or not is_off.any() or not sizes.part(rows=~is_off).fits():
         return None
-    first = int(sizes.steps[odd][0])
-    where = f"{odd.sum()} of {len(odd)} steps, first {first}: "
-    side: Side = "less private" if (shares[odd] < 1).any() else "side unknown"
-    return _finding(sizes.part(rows=odd), where, side, shares[odd], step=first)
+    first = int(sizes.steps[is_off][0])
+    place = f"{is_off.sum()} of {len(is_off)} steps, first {first}"
+    side: Side = "less private" if (shares[is_off] < 1).any() else "side unknown"
+    return _finding(sizes.part(rows=is_off), place, side, shares[is_off], step=first)
 
 
-def _odd_tensors(sizes: Sizes) -> NDArray[np.bool_] | None:
-    """The tensors that are off, if the others are as told."""
+def _tensors_off(sizes: Sizes) -> NDArray[np.bool_] | None:
+    """Return the tensors that are off, if the others are as told."""
     _, p = sizes.by(0)
-    odd = p * len(p) < SHARE
-    if odd.all() or not odd.any() or not sizes.part(columns=~odd).fits():
+    is_off = p * len(p) < SHARE
+    if is_off.all() or not is_off.any() or not sizes.part(columns=~is_off).fits():
         return None
-    return odd
+    return is_off
 
 
 def _in_tensors(seen: Seen, sizes: Sizes) -> Finding | None:
-    """Some tensors are off, and the others are as told."""
-    odd = _odd_tensors(sizes)
-    if odd is None:
+    """Return a finding if some tensors are off, and the others are as told."""
+    is_off = _tensors_off(sizes)
+    if is_off is None:
         return None
     assert seen.noise is not None
     names = [name for name, size in zip(seen.names, seen.noise.sizes, strict=True) if size]
     shares, _ = sizes.by(0)
-    others = f" and {odd.sum() - 1} more" if odd.sum() > 1 else ""
-    where = f"tensor {names[int(np.argmax(odd))]}{others}: "
-    side: Side = "less private" if (shares[odd] < 1).any() else "side unknown"
-    return _finding(sizes.part(columns=odd), where, side, shares[odd])
+    further = f" and {is_off.sum() - 1} more" if is_off.sum() > 1 else ""
+    place = f"tensor {names[int(np.argmax(is_off))]}{further}"
+    side: Side = "less private" if (shares[is_off] < 1).any() else "side unknown"
+    return _finding(sizes.part(columns=is_off), place, side, shares[is_off])
 
 
 def _overall(seen: Seen, sizes: Sizes) -> Finding:
-    """All noise is off, or there is no simpler name for what is."""
+    """Return the finding that all noise is off, or that there is no simpler name for what is."""
     normal = not noise_law.check(seen)
-    words = "" if normal else ", and not normal"
     if sizes.alike():
         side: Side = "less private"
         if sizes.share > 1:
-            others = (sum_in_noise, noise_follows_sum, noise_reuse, noise_values)
+            causes = (sum_in_noise, noise_follows_sum, noise_reuse, noise_values)
             side = "side unknown"
-            if normal and not any(other.check(seen) for other in others):
+            if normal and not any(cause.check(seen) for cause in causes):
                 side = "safer"
-        return _finding(sizes, "", side, words=words)
+        return _finding(sizes, "", side, normal=normal)
     pairs = np.sqrt(sizes.squares / sizes.numbers)
     p_pairs = chi_square_p(sizes.squares, sizes.numbers)
-    (by_tensor, p_tensors), (by_step, p_steps) = sizes.by(0), sizes.by(1)
+    by_tensor, p_tensors = sizes.by(0)
+    by_step, p_steps = sizes.by(1)
     all_p = [p_tensors * len(p_tensors), p_steps * len(p_steps), p_pairs.ravel() * p_pairs.size]
     all_shares = [by_tensor, by_step, pairs.ravel()]
     shares = np.concatenate(all_shares)
-    odd = np.concatenate(all_p) < SHARE
+    is_off = np.concatenate(all_p) < SHARE
     lower = stats.chi2.cdf(sizes.squares.sum(), sizes.numbers.sum())
-    less = (odd & (shares < 1)).any() or lower < SHARE
-    side = "less private" if less else "side unknown"
-    if not odd[: len(by_tensor) + len(by_step)].any() and odd.any():
+    is_less = (is_off & (shares < 1)).any() or lower < SHARE
+    side = "less private" if is_less else "side unknown"
+    if not is_off[: len(by_tensor) + len(by_step)].any() and is_off.any():
         row, column = divmod(int(p_pairs.argmin()), p_pairs.shape[1])
         step = int(sizes.steps[row])
-        where = f"step {step}, tensor {seen.names[column]}: "
+        place = f"step {step}, tensor {seen.names[column]}"
         pair = sizes.part(rows=slice(row, row + 1), columns=slice(column, column + 1))
-        return _finding(pair, where, side, step=step)
-    parts = by_tensor if odd[: len(by_tensor)].any() else by_step
-    return _finding(sizes, "", side, parts, words=words)
+        return _finding(pair, place, side, step=step)
+    parts = by_tensor if is_off[: len(by_tensor)].any() else by_step
+    return _finding(sizes, "", side, parts, normal=normal)
 
 
 def _finding(
     sizes: Sizes,
-    where: str,
+    place: str,
     side: Side,
     shares: Reals | None = None,
     *,
     step: int | None = None,
-    words: str = "",
+    normal: bool = True,
 ) -> Finding:
+    """Return the finding on a part of the noise, or with "" for its place on all noise."""
     share = sizes.share
     size = f"{share:.3g}"
     if shares is not None and share >= NO_NOISE and not sizes.alike():
         size = f"{shares.min():.3g} to {shares.max():.3g}"
-    text = (
-        "no noise" if share < NO_NOISE else f"the noise is {size} of what the accountant was told"
-    )
+    text = f"the noise is {size} of what the accountant was told"
+    if share < NO_NOISE:
+        text = "no noise"
+    if place:
+        text = f"{place}: {text}"
+    if not normal:
+        text = f"{text}, and not normal"
     error = share / np.sqrt(2 * sizes.numbers.sum())
-    return Finding(
-        NAME, where + text + words, side, step=step, number=share, error=error, limit=1.0
-    )
+    return Finding(NAME, text, side, step=step, number=share, error=error, limit=1.0)

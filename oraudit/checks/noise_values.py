@@ -21,7 +21,7 @@ NAME = "noise-values"
 TESTS = 2
 EXPLAINED_BY = (noise_reuse.NAME, sum_in_noise.NAME)
 
-#: How likely two standard normal numbers lie in one cell, for a cell of width 1: 1 / (2 √π).
+#: The probability that two standard normal numbers lie in one cell, over its width: 1 / (2 √π).
 MEET = 1 / (2 * math.sqrt(math.pi))
 
 #: The smallest cell, in units of the noise's size.
@@ -54,53 +54,58 @@ def check(seen: Seen) -> list[Finding]:
             continue
         size = np.sqrt((values**2).mean())
         cell = max(CELL, 4 * rounding / size)
-        found = distinct_cells(values / size, cell)
-        pairs += len(values) - found
+        occupied = distinct_cells(values / size, cell)
+        pairs += len(values) - occupied
         expected += expected_pairs(len(values), cell)
-        distinct += found
-    few = pairs > most_pairs(expected)
+        distinct += occupied
+    has_pairs = pairs > most_pairs(expected)
     share = zeros / max(zeros + numbers, 1)
     # A grid has zeros, too.
-    grid = few and distinct < GRID * numbers
+    grid = has_pairs and distinct < GRID * numbers
     if not grid and zeros > stats.poisson.isf(SHARE, max(ZEROS * (zeros + numbers), 1)):
         text = f"{share:.0%} of the noise is exactly 0"
         return [Finding(NAME, text, "less private", number=share, limit=ZEROS)]
-    if few:
-        words = f"{distinct / numbers:.1%} of a step's numbers are distinct"
-        text = f"the noise takes few values: {_precision(seen) or words}"
+    if has_pairs:
+        precision = _precision(seen)
+        text = f"the noise takes few values: {precision}"
+        if not precision:
+            text = (
+                f"the noise takes few values: {distinct / numbers:.1%} of a step's numbers are "
+                "distinct"
+            )
         return [Finding(NAME, text, "less private", number=distinct / numbers, limit=1.0)]
     return []
 
 
 def distinct_cells(values: NDArray[np.float64], cell: float) -> int:
-    """The number of cells that hold some of the values, which are in units of their size."""
+    """Count the cells that hold some of the values, which are in units of their size."""
     return len(np.unique(np.round(values / cell)))
 
 
 def expected_pairs(numbers: int, cell: float) -> float:
-    """The number of pairs of normal numbers in one cell that are expected."""
+    """Return the expected number of pairs of normal numbers in one cell."""
     return numbers * (numbers - 1) / 2 * cell * MEET
 
 
 def most_pairs(expected: float) -> float:
-    """The most pairs that an honest training has."""
+    """Return the largest number of pairs that an honest training has."""
     return float(stats.poisson.isf(SHARE, 2 * expected + 1))
 
 
 def _precision(seen: Seen) -> str:
-    """The precision that all numbers have, in units of C or of the noise; "" if they have none."""
+    """Return the precision of all numbers, in units of C or of the noise; "" if they have none."""
     noise = present_noise(seen)
     assert noise is not None
     units = np.array([step.sigma * step.clip for step in seen.told])[:, None]
-    for words, bits in BITS.items():
-        for unit in (np.ones_like(units), units):
-            values = noise.sample * unit
-            known = np.isfinite(values) & (values != 0)
-            spacing = 2.0 ** (np.floor(np.log2(np.abs(values[known]))) + 1 - bits)
-            off = np.abs(values[known] - np.round(values[known] / spacing) * spacing)
-            rounding = np.broadcast_to(2 * noise.rounding[:, None] * unit, values.shape)[known]
+    for name, bits in BITS.items():
+        for scale in (np.ones_like(units), units):
+            values = noise.sample * scale
+            usable = np.isfinite(values) & (values != 0)
+            spacing = 2.0 ** (np.floor(np.log2(np.abs(values[usable]))) + 1 - bits)
+            off = np.abs(values[usable] - np.round(values[usable] / spacing) * spacing)
+            rounding = np.broadcast_to(2 * noise.rounding[:, None] * scale, values.shape)[usable]
             # By chance a number is near one of these as often as their neighbourhoods are wide.
             chance = np.minimum(1, 2 * rounding / spacing).mean() if len(off) else 1.0
             if (off <= rounding).mean() > 0.9 and chance < 0.45:
-                return f"it has the precision of {words}, {bits} bits"
+                return f"it has the precision of {name}, {bits} bits"
     return ""

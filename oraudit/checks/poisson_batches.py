@@ -23,24 +23,24 @@ from oraudit.records import Seen
 NAME = "poisson-batches"
 TESTS = 3
 
-#: With fewer steps the dispersion says nothing.
+#: The fewest steps for a dispersion.
 FEWEST_STEPS = 8
 
-#: The least mean of a batch's size, and variance, for a χ² law of the dispersion.
+#: The smallest variance of a batch's size for a χ² law of the dispersion.
 LEAST_VARIANCE = 10
 
-#: With fewer examples, or fewer that would be shared, what is shared has no binomial law.
+#: The fewest examples, and the fewest expected to be shared, for a binomial law of the shared.
 FEWEST_EXAMPLES = 50
 FEWEST_SHARED = 20
 
-#: With more equal inputs in a batch than this, fingerprints do not tell examples apart.
+#: With a larger share of equal inputs in batches, fingerprints do not tell examples apart.
 MOST_EQUAL = 0.01
 
 #: Chances as small as this are not counted among the tests.
 SURELY = 1e-12
 
-#: Batches are cut from a list if none of them share an example where this many would be shared,
-#: and so many more for each time that the list is shuffled: by chance with e^-30.
+#: Batches are cut from a list if none of them share an example where SURELY_SHARED of them would be
+#: shared, and SHARED_A_LIST more for each time that the list is shuffled: by chance with e^-30.
 SURELY_SHARED = 30
 SHARED_A_LIST = 3
 
@@ -49,41 +49,44 @@ Integers = NDArray[np.int64]
 
 
 def check(seen: Seen) -> list[Finding]:
-    known = known_sizes(seen)
-    if known is None:
+    batches = known_sizes(seen)
+    if batches is None:
         return []
-    sizes, told, examples = known
-    rates = seen_rates(sizes, told, examples)
+    sizes, rates_told, examples = batches
+    rates = seen_rates(sizes, rates_told, examples)
     if not ((rates > 0) & (rates < 1)).all():
         return []
     number = None
-    found = []
+    reasons = []
     if enough_for_dispersion(rates, examples):
-        dispersion, p = dispersion_p(sizes, told, examples)
+        dispersion, p = dispersion_p(sizes, rates_told, examples)
         number = float(dispersion)
         if p < SHARE:
-            found.append(f"their sizes have dispersion {number:.2f}, those of Poisson sampling 1")
+            reasons.append(f"their sizes have dispersion {number:.2f}, those of Poisson sampling 1")
         repeats, expected, p = repeats_p(sizes, rates, examples)
         if p < SHARE:
-            would = f"where {float(expected):.0f} would be"
-            found.append(f"{int(repeats)} are as large as the one before, {would}")
+            reasons.append(
+                f"{int(repeats)} are as large as the one before, where {float(expected):.0f} "
+                "would be"
+            )
     shared = shared_share(seen)
     if shared is not None and shared[1] < SHARE:
-        words = f"two in a row share {shared[0]:.2f} of the examples that Poisson batches do"
-        found.append(words)
-    again = same_batches(seen)
-    if again:
-        found.insert(0, f"{again} of {len(sizes)} hold the same examples as an earlier one")
-    if not found:
+        reasons.append(
+            f"two in a row share {shared[0]:.2f} of the examples that Poisson batches do"
+        )
+    repeated = same_batches(seen)
+    if repeated:
+        reasons.insert(0, f"{repeated} of {len(sizes)} hold the same examples as an earlier one")
+    if not reasons:
         return []
     if is_cut_from_list(seen):
-        found.insert(0, "they are cut from a shuffled list, not drawn by Poisson sampling")
-    text = f"the accountant's ε is not for these batches: {'; '.join(found)}"
+        reasons.insert(0, "they are cut from a shuffled list, not drawn by Poisson sampling")
+    text = f"the accountant's ε is not for these batches: {'; '.join(reasons)}"
     return [Finding(NAME, text, "side unknown", number=number, limit=1.0)]
 
 
 def known_sizes(seen: Seen) -> tuple[Integers, Reals, int] | None:
-    """The sizes of all batches, their told rates and the number of examples, if all are known."""
+    """Return the sizes of all batches, their told rates and the number of examples, if known."""
     rates = seen.rates
     sizes = seen.batches.sizes
     if rates is None or seen.examples is None or None in sizes or len(sizes) < 2:
@@ -91,29 +94,29 @@ def known_sizes(seen: Seen) -> tuple[Integers, Reals, int] | None:
     return np.array(sizes, dtype=np.int64), rates, seen.examples
 
 
-def seen_rates(sizes: Integers, told: Reals, examples: int) -> Reals:
-    """The told rates times one factor, so that they give the sizes that are seen."""
+def seen_rates(sizes: Integers, rates_told: Reals, examples: int) -> Reals:
+    """Return the told rates times one factor, so that they give the sizes that are seen."""
     total = sizes.sum(-1, keepdims=True)
-    return told * total / (examples * told.sum())
+    return rates_told * total / (examples * rates_told.sum())
 
 
 # ------------------------------------------------------------------------------------------- sizes
 
 
 def enough_for_dispersion(rates: Reals, examples: int) -> bool:
-    """Whether there are enough batches, and large enough ones."""
+    """Return whether there are enough batches, and large enough ones."""
     return len(rates) >= FEWEST_STEPS and bool(
         (examples * rates * (1 - rates) >= LEAST_VARIANCE).all()
     )
 
 
-def dispersion_p(sizes: Integers, told: Reals, examples: int) -> tuple[Reals, Reals]:
-    """The dispersion of sizes, along the last axis, and its p-value.
+def dispersion_p(sizes: Integers, rates_told: Reals, examples: int) -> tuple[Reals, Reals]:
+    """Return the dispersion of sizes, along the last axis, and its p-value.
 
     Given their total, sizes have a law that does not depend on the rate. The variance of their
     dispersion is that of χ², but for the share that the total of them all takes.
     """
-    rates = seen_rates(sizes, told, examples)
+    rates = seen_rates(sizes, rates_told, examples)
     means = examples * rates
     squares = ((sizes - means) ** 2 / (means * (1 - rates))).sum(-1)
     degrees = sizes.shape[-1] - 1
@@ -123,7 +126,7 @@ def dispersion_p(sizes: Integers, told: Reals, examples: int) -> tuple[Reals, Re
 
 
 def repeats_p(sizes: Integers, rates: Reals, examples: int) -> tuple[Integers, Reals, Reals]:
-    """How many batches are as large as the one before, the expected number, and the p-value."""
+    """Count batches that are as large as the one before; also expected number and p-value."""
     pairs = sizes.shape[-1] - 1
     repeats = (np.diff(sizes, axis=-1) == 0).sum(-1)
     variance = (examples * rates * (1 - rates)).mean(-1)
@@ -136,20 +139,20 @@ def repeats_p(sizes: Integers, rates: Reals, examples: int) -> tuple[Integers, R
 
 
 def shared_share(seen: Seen) -> tuple[float, float] | None:
-    """What batches in a row share, as a share of what is expected, and the p-value.
+    """Return what batches in a row share, as a share of the expected number, and its p-value.
 
     None if it is not known. Equal inputs of different examples are shared more often; those in one
     batch tell how many there are, so that this much is taken off.
     """
-    known = known_sizes(seen)
+    batches = known_sizes(seen)
     prints = known_prints(seen)
-    if known is None or prints is None:
+    if batches is None or prints is None:
         return None
-    sizes, told, examples = known
-    rates = seen_rates(sizes, told, examples)
+    sizes, rates_told, examples = batches
+    rates = seen_rates(sizes, rates_told, examples)
     if not ((rates > 0) & (rates < 1)).all():
         return None
-    counts = [dict(zip(*np.unique(each, return_counts=True), strict=True)) for each in prints]
+    counts = [dict(zip(*np.unique(batch, return_counts=True), strict=True)) for batch in prints]
     shared = sum(
         int(number) * int(later.get(value, 0))
         for earlier, later in pairwise(counts)
@@ -170,7 +173,7 @@ def shared_share(seen: Seen) -> tuple[float, float] | None:
 
 
 def shared_p(shared: ArrayLike, mean: Reals, variance: Reals, third: Reals) -> Reals:
-    """The p-value of a number of shared examples, by the binomial and the normal law.
+    """Return the p-value of a number of shared examples, by the binomial and the normal law.
 
     The larger of the two: the binomial law ends where the true one does not, and the upper tail of
     the normal law is too light where few examples are shared.
@@ -182,22 +185,22 @@ def shared_p(shared: ArrayLike, mean: Reals, variance: Reals, third: Reals) -> R
 
 
 def enough_for_shared(expected: Reals, variance: Reals, examples: int) -> NDArray[np.bool_]:
-    """Whether enough examples would be shared."""
+    """Return whether enough examples would be shared."""
     return (examples >= FEWEST_EXAMPLES) & (expected >= FEWEST_SHARED) & (variance > 0)
 
 
 def known_prints(seen: Seen) -> list[NDArray[Any]] | None:
-    """The fingerprints of all batches; None if they do not tell examples apart."""
-    prints = [each for each in seen.batches.fingerprints if each is not None]
+    """Return the fingerprints of all batches; None if they do not tell examples apart."""
+    prints = [batch for batch in seen.batches.fingerprints if batch is not None]
     if len(prints) < seen.steps:
         return None
     drawn = sum(map(len, prints))
-    equal = drawn - sum(len(np.unique(each)) for each in prints)
+    equal = drawn - sum(len(np.unique(batch)) for batch in prints)
     return None if not drawn or equal > MOST_EQUAL * drawn else prints
 
 
 def shared_law(sizes: Integers, examples: int) -> tuple[Reals, Reals, Reals]:
-    """The first three cumulants of the number of examples that batches in a row share.
+    """Return the first three cumulants of the number of examples that batches in a row share.
 
     Given their sizes, Poisson batches are any sets of these sizes. So what two of them share is a
     hypergeometric number, independent of what the next two share. Along the last axis.
@@ -211,34 +214,34 @@ def shared_law(sizes: Integers, examples: int) -> tuple[Reals, Reals, Reals]:
 
 
 def same_batches(seen: Seen) -> int:
-    """How many batches hold the very examples of an earlier one; 0 if that may be chance."""
-    known = known_sizes(seen)
+    """Count batches that hold the very examples of an earlier one; 0 if that may be chance."""
+    batches = known_sizes(seen)
     prints = known_prints(seen)
-    if known is None or prints is None:
+    if batches is None or prints is None:
         return 0
-    sizes, told, examples = known
-    rate = seen_rates(sizes, told, examples).max()
+    sizes, rates_told, examples = batches
+    rate = seen_rates(sizes, rates_told, examples).max()
     chance = len(prints) ** 2 * np.exp(examples * np.log1p(-2 * rate * (1 - rate)))
     # Small batches may be equal by chance.
     if chance > SURELY:
         return 0
-    return len(prints) - len({np.sort(each).tobytes() for each in prints})
+    return len(prints) - len({np.sort(batch).tobytes() for batch in prints})
 
 
 def is_cut_from_list(seen: Seen) -> bool:
-    """Whether batches share no example until all examples were used, again and again."""
-    known = known_sizes(seen)
+    """Return whether batches share no example until all examples were used, again and again."""
+    batches = known_sizes(seen)
     prints = known_prints(seen)
-    if known is None or prints is None:
+    if batches is None or prints is None:
         return False
-    sizes, told, examples = known
-    rates = seen_rates(sizes, told, examples)
+    sizes, rates_told, examples = batches
+    rates = seen_rates(sizes, rates_told, examples)
     would_share = 0.0
     lists = 1
     used: set[int] = set()
     held = 0.0
-    for each, rate in zip(prints, rates, strict=True):
-        batch = set(each.tolist())
+    for fingerprints, rate in zip(prints, rates, strict=True):
+        batch = set(fingerprints.tolist())
         if used & batch:
             lists += 1
             used = set()

@@ -1,4 +1,4 @@
-"""Where there is noise at all: what is left of rounding must not look like noise that repeats."""
+"""The noise as far as there is any: what rounding leaves must not look like noise that repeats."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ NO_NOISE = 1e-4
 
 
 def present_noise(seen: Seen) -> Noise | None:
-    """The noise as far as there is any; None if there is none.
+    """Return the noise as far as there is any; None if there is none.
 
     Where a step's tensor has none, or no number that is finite, or where none was told, sums are 0
     and samples NaN.
@@ -39,6 +39,7 @@ def present_noise(seen: Seen) -> Noise | None:
 
 
 def _absent(seen: Seen, noise: Noise) -> NDArray[np.bool_]:
+    """Return which tensors have no noise in which steps."""
     absent = ~(noise.squares > NO_NOISE**2 * noise.sizes)
     absent |= ~np.isfinite(noise.squares + noise.sums)
     absent[seen.sigmas <= 0] = True

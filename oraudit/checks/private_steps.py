@@ -5,8 +5,10 @@ steps. What may be post-processing of earlier releases is not accused: averages,
 best weights; and a buffer, unless it is a running statistic of the batches, as BatchNorm's.
 """
 
+from collections.abc import Sequence
+
 from oraudit.findings import Finding
-from oraudit.records import Seen
+from oraudit.records import Event, Seen
 
 NAME = "private-steps"
 
@@ -21,40 +23,40 @@ STATISTICS = ("running_mean", "running_var")
 
 
 def check(seen: Seen) -> list[Finding]:
-    found = []
+    findings = []
     if plain := seen.of_kind("plain-step"):
         text = f"the optimizer steps without the private step, {len(plain)} times"
-        found.append(Finding(NAME, text, "less private", step=plain[0].step))
+        findings.append(Finding(NAME, text, "less private", step=plain[0].step))
     if late := seen.of_kind("late-parameter"):
         text = (
             f"{_named(late)} joined the model after make_private, and no private optimizer has it"
         )
-        found.append(Finding(NAME, text, "less private", step=late[0].step))
+        findings.append(Finding(NAME, text, "less private", step=late[0].step))
     if loose := seen.of_kind("unprivate-parameter"):
         text = f"{_named(loose)} changes, and no private optimizer has it: it gets no noise"
-        found.append(Finding(NAME, text, "less private", step=loose[0].step))
+        findings.append(Finding(NAME, text, "less private", step=loose[0].step))
     buffers = seen.of_kind("buffer-changed")
     statistics = [event for event in buffers if event.what.endswith(STATISTICS)]
     if statistics:
         text = f"the buffer {_named(statistics)} changes, not by a private step: it gets no noise"
-        found.append(Finding(NAME, text, "less private", step=statistics[0].step))
+        findings.append(Finding(NAME, text, "less private", step=statistics[0].step))
     elif buffers:
         text = (
             f"the buffer {_named(buffers)} changes, not by a private step; if it holds nothing of "
             f"the data but what private steps released, pass allow=({BUFFERS!r},)"
         )
-        found.append(Finding(BUFFERS, text, "side unknown", allowed_by=BUFFERS))
+        findings.append(Finding(BUFFERS, text, "side unknown", allowed_by=BUFFERS))
     if outside := seen.of_kind("outside-step"):
         text = (
             "weights change between private steps; if that is post-processing (an average, a "
             f"projection, best weights restored), pass allow=({OUTSIDE!r},)"
         )
         first = outside[0].step
-        found.append(Finding(OUTSIDE, text, "side unknown", step=first, allowed_by=OUTSIDE))
-    return found
+        findings.append(Finding(OUTSIDE, text, "side unknown", step=first, allowed_by=OUTSIDE))
+    return findings
 
 
-def _named(events: list) -> str:
+def _named(events: Sequence[Event]) -> str:
+    """Return the name of the first of what events are about, and the number of the others."""
     names = list(dict.fromkeys(event.what for event in events))
-    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return names[0] + others
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]

@@ -15,14 +15,14 @@ def check(seen: Seen) -> list[Finding]:
     ranks = seen.ranks
     if ranks is None or (ranks.twice < 0).any():
         return []
-    twice = int(ranks.twice.sum())
+    repeated = int(ranks.twice.sum())
     drawn = int(ranks.sizes.sum())
-    if twice <= MOST_EQUAL * drawn:
+    if repeated <= MOST_EQUAL * drawn:
         return []
     steps = int((ranks.twice > 0).sum())
     text = (
         f"ranks draw from the same data: in {steps} of {seen.steps} steps an example is on two of "
-        f"them, {twice} of {drawn} in all, and it adds up to 2 C there"
+        f"them, {repeated} of {drawn} in all, and it adds up to 2 C there"
     )
     limit = MOST_EQUAL
-    return [Finding(NAME, text, "less private", number=twice / drawn, limit=limit)]
+    return [Finding(NAME, text, "less private", number=repeated / drawn, limit=limit)]

@@ -33,5 +33,5 @@ def check(seen: Seen) -> list[Finding]:
 
 
 def adds_noise(ranks: Ranks) -> NDArray[np.bool_]:
-    """Which ranks add noise in which steps, T x W."""
+    """Return which ranks add noise in which steps, T x W."""
     return np.nan_to_num(np.abs(ranks.noise)).max(2, initial=0.0) > NO_NOISE

@@ -28,8 +28,8 @@ def check(seen: Seen) -> list[Finding]:
 
 def _noise(seen: Seen, ranks: Ranks) -> list[Finding]:
     for first, second in combinations(range(ranks.number), 2):
-        same = _same_steps(ranks, first, second)
-        if not same.any():
+        agreeing = _same_steps(ranks, first, second)
+        if not agreeing.any():
             continue
         side: Side = "less private"
         if ranks.shared:
@@ -38,23 +38,27 @@ def _noise(seen: Seen, ranks: Ranks) -> list[Finding]:
                 return []
             side = sizes[0].side
         text = (
-            f"ranks {first} and {second} draw the same noise in {same.sum()} of {len(same)} steps, "
-            "as with equal seeds"
+            f"ranks {first} and {second} draw the same noise in {agreeing.sum()} of "
+            f"{len(agreeing)} steps, as with equal seeds"
         )
-        return [Finding(NAME, text, side, step=int(same.argmax()) + 1, number=float(same.mean()))]
+        return [
+            Finding(
+                NAME, text, side, step=int(agreeing.argmax()) + 1, number=float(agreeing.mean())
+            )
+        ]
     return []
 
 
 def _same_steps(ranks: Ranks, first: int, second: int) -> NDArray[np.bool_]:
-    """The steps in which two ranks draw the same noise."""
+    """Return the steps in which two ranks draw the same noise."""
     noise: NDArray[np.float64] = ranks.noise[:, [first, second]]
-    known: NDArray[np.bool_] = np.all(np.isfinite(noise), axis=1)
-    noise = np.where(known[:, None], noise, 0.0)
+    finite: NDArray[np.bool_] = np.all(np.isfinite(noise), axis=1)
+    noise = np.where(finite[:, None], noise, 0.0)
     products = noise[:, 0] * noise[:, 1]
     lengths = np.sqrt((noise**2).sum(2)).prod(1)
-    both = np.all(adds_noise(ranks)[:, [first, second]], axis=1)
-    enough = known.sum(1) >= FEWEST_NUMBERS
-    return both & enough & (products.sum(1) > SAME * lengths)
+    both_add = np.all(adds_noise(ranks)[:, [first, second]], axis=1)
+    long_enough = finite.sum(1) >= FEWEST_NUMBERS
+    return both_add & long_enough & (products.sum(1) > SAME * lengths)
 
 
 def _sampling(ranks: Ranks) -> list[Finding]:

@@ -9,7 +9,7 @@ from oraudit.records import Seen
 
 NAME = "seeds"
 
-#: A loop of so many epochs may be resumed now and then, with a new seed each time.
+#: The largest share of steps with a new seed: a loop may be resumed now and then, with a new one.
 SHARE_OF_STEPS = 0.02
 
 

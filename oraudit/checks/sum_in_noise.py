@@ -19,17 +19,17 @@ from oraudit.records import Noise, Seen
 NAME = "sum-in-noise"
 TESTS = 1
 
-#: A share of the sum so large, and so sure, is a cause of what else is seen, not a consequence.
+#: A share of the sum above LARGE, at SURE deviations, is a cause of what else is seen.
 LARGE = 0.05
 SURE = 20
 
-#: How far the other tensors may be from a share of the sum that is in all of them, in deviations.
+#: Tensors have the same share of the sum if they differ by less than this number of deviations.
 NEAR = 5
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """How much of the clipped sum is in the noise: of each tensor, and last of all together."""
+    """The share of the clipped sum in the noise of each tensor, and last of all together."""
 
     share: NDArray[np.float64]
     z: NDArray[np.float64]
@@ -41,36 +41,39 @@ def check(seen: Seen) -> list[Finding]:
     if noise is None:
         return []
     slopes = slopes_of(noise)
-    odd = 2 * stats.norm.sf(np.abs(slopes.z)) * len(slopes.z) < SHARE
-    if not odd.any():
+    is_unlikely = 2 * stats.norm.sf(np.abs(slopes.z)) * len(slopes.z) < SHARE
+    if not is_unlikely.any():
         return []
     share = slopes.share[-1]
-    where = ""
+    text = f"{1 + share:.3g} times the clipped sum is in the noisy sum"
     everywhere = np.abs(slopes.share[:-1] - share) <= NEAR * slopes.error[:-1]
-    if not everywhere.all() and odd[:-1].any():
+    if not everywhere.all() and is_unlikely[:-1].any():
         tensor = int(np.argmax(np.abs(slopes.z[:-1])))
-        others = odd[:-1].sum() - 1
+        further = is_unlikely[:-1].sum() - 1
         share = slopes.share[tensor]
-        where = f"tensor {seen.names[tensor]}{f' and {others} more' if others else ''}: "
+        more = f" and {further} more" if further else ""
+        text = (
+            f"tensor {seen.names[tensor]}{more}: {1 + share:.3g} times the clipped sum is in the "
+            "noisy sum"
+        )
     side: Side = "less private" if share > 0 else "side unknown"
-    text = f"{where}{1 + share:.3g} times the clipped sum is in the noisy sum"
     return [Finding(NAME, text, side, number=float(1 + share), limit=1.0)]
 
 
 def is_cause(noise: Noise) -> bool:
-    """Whether so much of the sum is in the noise that this explains what else is wrong with it."""
+    """Return whether the sum in the noise explains what else is wrong with it."""
     slopes = slopes_of(noise)
     return bool(((np.abs(slopes.z) > SURE) & (np.abs(slopes.share) > LARGE)).any())
 
 
 def slopes_of(noise: Noise) -> Slopes:
-    """The share of the sum in the noise, by least squares."""
+    """Return the shares of the sum in the noise, by least squares."""
     products = noise.products.sum(0)
     sums = noise.sums.sum(0)
     variances = (noise.sums * noise.squares / np.maximum(noise.sizes, 1)).sum(0)
     products, sums, variances = (np.append(x, x.sum()) for x in (products, sums, variances))
-    known = variances > 0
-    z = np.divide(products, np.sqrt(variances), out=np.zeros_like(products), where=known)
-    share = np.divide(products, sums, out=np.zeros_like(products), where=known)
-    error = np.divide(np.sqrt(variances), sums, out=np.full_like(sums, np.inf), where=known)
+    is_known = variances > 0
+    z = np.divide(products, np.sqrt(variances), out=np.zeros_like(products), where=is_known)
+    share = np.divide(products, sums, out=np.zeros_like(products), where=is_known)
+    error = np.divide(np.sqrt(variances), sums, out=np.full_like(sums, np.inf), where=is_known)
     return Slopes(share, z, error)

@@ -31,7 +31,7 @@ def seen_epsilon(seen: Seen, findings: Sequence[Finding], delta: float) -> float
         if finding.side == "side unknown":
             return None
         if finding.name == clipped_sum.NAME:
-            norm = clipped_sum.most_added(seen)
+            norm = clipped_sum.largest_norm(seen)
             if norm is None:
                 return None
             sensitivity *= norm
