@@ -7,6 +7,7 @@ from typing import NoReturn
 from oraudit.commands import expect, run, scores
 from oraudit.commands.common import STATUSES, process
 
+#: The beginning of the help text.
 DESCRIPTION = """\
 Audit a training: is what ran what the accountant was told? A report says what
 was looked at and what was not; with canaries it proves a lower bound on ε,
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def console() -> NoReturn:
-    """The whole process."""
+    """Run a command and end the process."""
     process(main)
 
 

@@ -1,1 +1,1 @@
-"""What ``oraudit`` can be asked to do, a file for each command."""
+"""The commands of ``oraudit``, a file for each."""

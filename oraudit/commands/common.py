@@ -1,4 +1,4 @@
-"""What the commands do the same way: options, exit statuses, and a sign of life.
+"""The common parts of commands: options, exit statuses, and a sign of life.
 
 Nothing here imports NumPy, so that help and usage errors come at once.
 """
@@ -37,8 +37,10 @@ __all__ = [
     "trainings",
 ]
 
-#: The exit status of a usage error, as of every command, and of evidence that cannot be used.
+#: The exit status of a usage error, as of every command.
 USAGE = 2
+
+#: The exit status of evidence that cannot be used, and of an audit that cannot tell.
 CANNOT_TELL = 3
 
 #: The end of each help text.
@@ -52,12 +54,12 @@ STATUSES = """exit status:
 #: What ``ArgumentParser.add_subparsers`` returns, to which a command adds its parser.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-#: Seconds until a command that goes on says so.
+#: The time in seconds until a command that goes on shows a clock.
 PATIENCE = 2.0
 
 
 class Usage(Exception):
-    """A command that was given something that it does not allow; the message says what."""
+    """A usage error; the message names the argument."""
 
 
 # ---------------------------------------------------------------------------------------- options
@@ -111,7 +113,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def add_counts(parser: argparse.ArgumentParser) -> None:
-    """Add what was fixed of the guesses before the scores were seen."""
+    """Add the options of guesses that are fixed before the scores are seen."""
     parser.add_argument(
         "--beta",
         type=_beta,
@@ -128,10 +130,9 @@ def add_counts(parser: argparse.ArgumentParser) -> None:
 
 def canaries(word: str) -> int:
     """Return a number of canaries."""
-    allowed = "a whole number, at least 1"
-    number = _number(word, allowed)
-    if number < 1 or not number.is_integer() or number > 2**53:
-        raise argparse.ArgumentTypeError(f"must be {allowed}, got {word!r}")
+    number = _number(word)
+    if not 1 <= number <= 2**53 or not number.is_integer():
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {word!r}")
     return int(number)
 
 
@@ -145,46 +146,47 @@ class _Claim(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        allowed = "ε > 0 and δ between 0 and 1, as in 2 1e-5"
-        try:
-            epsilon, delta = (_number(word, allowed) for word in values)
-        except argparse.ArgumentTypeError as error:
-            raise argparse.ArgumentError(self, str(error)) from None
+        epsilon, delta = (_number(word) for word in values)
         if not (epsilon > 0 and 0 < delta < 1):
-            raise argparse.ArgumentError(self, f"must be {allowed}, got {' '.join(values)}")
+            raise argparse.ArgumentError(
+                self,
+                f"must be ε > 0 and δ between 0 and 1, as in 2 1e-5, got {' '.join(values)}",
+            )
         setattr(namespace, self.dest, (epsilon, delta))
 
 
 def _stretch(word: str) -> tuple[float, float, int]:
-    allowed = "SIGMA,RATE,STEPS with SIGMA > 0, 0 < RATE <= 1 and whole STEPS, as in 2.42,0.1,100"
-    numbers = [_number(part, allowed, word) for part in word.split(",")]
+    """Return a stretch of a stated training."""
+    numbers = [_number(part) for part in word.split(",")]
     if len(numbers) == 3:
         sigma, rate, steps = numbers
         if sigma > 0 and 0 < rate <= 1 and steps >= 1 and steps.is_integer():
             return sigma, rate, int(steps)
-    raise argparse.ArgumentTypeError(f"must be {allowed}, got {word!r}")
+    raise argparse.ArgumentTypeError(
+        "must be SIGMA,RATE,STEPS with SIGMA > 0, 0 < RATE <= 1 and whole STEPS, as in "
+        f"2.42,0.1,100, got {word!r}"
+    )
 
 
-def _number(word: str, allowed: str, whole: str = "") -> float:
-    """Return a finite number."""
+def _number(word: str) -> float:
+    """Return a finite number; NaN, with which no comparison holds, if the word is none."""
     try:
         number = float(word)
     except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"must be {allowed}, got {whole or word!r}")
-    return number
+        return math.nan
+    return number if math.isfinite(number) else math.nan
 
 
 def _beta(word: str) -> float:
-    allowed = "a number between 0 and 1, as 0.05"
-    number = _number(word, allowed)
+    """Return how often a statement may fail."""
+    number = _number(word)
     if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"must be {allowed}, got {word!r}")
+        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, as 0.05, got {word!r}")
     return number
 
 
 def _new_folder(word: str) -> Path:
+    """Return the path of a folder that does not exist."""
     try:
         path = Path(word).expanduser()  # as in --report=~/audit, which no shell expands
     except RuntimeError as error:  # there is no such user
@@ -199,8 +201,8 @@ def saved(command: str, folder: Path, save: Callable[[], None]) -> bool:
     try:
         save()
     except OSError as error:
-        why = error.strerror or error
-        complain(command, f"argument --report: {folder} cannot be written: {why}")
+        reason = error.strerror or error
+        complain(command, f"argument --report: {folder} cannot be written: {reason}")
         return False
     return True
 
@@ -219,8 +221,8 @@ def trainings(stretches: Sequence[tuple[float, float, int]]) -> "list[Training]"
 
 
 @contextmanager
-def clock(words: str, after: float = PATIENCE) -> Iterator[None]:
-    """Show the seconds so far on stderr, if that is a terminal, to whoever waits for long."""
+def clock(task: str, after: float = PATIENCE) -> Iterator[None]:
+    """Show the seconds of a long task on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -228,14 +230,14 @@ def clock(words: str, after: float = PATIENCE) -> Iterator[None]:
     start = monotonic()
 
     def tick() -> None:
-        shown = False
+        visible = False
         while not over.wait(after / 2):
             seconds = monotonic() - start
             if seconds >= after:
-                shown = True
-                print(f"\r{words}: {seconds:.0f} s", end="", file=sys.stderr, flush=True)
-        if shown:
-            print(f"\r{' ' * (len(words) + 12)}\r", end="", file=sys.stderr, flush=True)
+                visible = True
+                print(f"\r{task}: {seconds:.0f} s", end="", file=sys.stderr, flush=True)
+        if visible:
+            print(f"\r{' ' * (len(task) + 12)}\r", end="", file=sys.stderr, flush=True)
 
     thread = Thread(target=tick, daemon=True)
     thread.start()
@@ -246,9 +248,9 @@ def clock(words: str, after: float = PATIENCE) -> Iterator[None]:
         thread.join()
 
 
-def complain(command: str, words: object) -> None:
+def complain(command: str, reason: object) -> None:
     """Say in one line on stderr why a command has ended."""
-    print(f"oraudit {command}: {' '.join(str(words).split())}", file=sys.stderr)
+    print(f"oraudit {command}: {' '.join(str(reason).split())}", file=sys.stderr)
 
 
 def process(main: Callable[[], int]) -> NoReturn:
@@ -256,6 +258,8 @@ def process(main: Callable[[], int]) -> NoReturn:
 
     Python's own status after an error is 1, which here would say that a training has failed.
     """
+    # ``orabook.command`` ends its processes alike, with other statuses: neither package imports the
+    # other's commands, and a third home for fifteen lines would need more lines than it saves.
     for stream in (sys.stdout, sys.stderr):  # names of files may hold bytes that are not text
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:

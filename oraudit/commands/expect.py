@@ -1,4 +1,4 @@
-"""``oraudit expect``: what an audit with so many canaries will be able to say."""
+"""``oraudit expect``: the findings to expect of an audit with canaries."""
 
 import argparse
 

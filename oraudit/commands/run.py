@@ -29,6 +29,9 @@ Opacus makes private. Its own arguments follow its name. The report is printed
 at the end, and the exit status is that of the worst training.
 """
 
+#: The line of a report on a script that did not come to its end.
+INTERRUPTION = "the script ended in an error: what comes after it was not seen"
+
 #: The exit statuses of audits, the worst first: failed, cannot tell, passed.
 WORST = (1, CANNOT_TELL, 0)
 
@@ -81,17 +84,16 @@ def run(options: argparse.Namespace) -> int:
     sys.stdout.flush()
     text = f"\n{audits}"
     status = EXIT[audits.status]
-    ended = "the script ended in an error: what comes after it was not seen"
-    interrupted = "" if ended_well else ended
+    interruption = "" if ended_well else INTERRUPTION
     if options.report is not None and not saved(
-        "run", options.report, lambda: audits.save(options.report, interrupted=interrupted)
+        "run", options.report, lambda: audits.save(options.report, interrupted=interruption)
     ):
         status = min(status, CANNOT_TELL, key=WORST.index)
     if not ended_well:
-        verdict = f"also      {ended}" if status == EXIT["failed"] else f"CANNOT TELL  {ended}"
-        text = (
-            f"{text}\n{verdict}" if status == EXIT["failed"] else f"\n{verdict}; until then\n{text}"
-        )
+        if status == EXIT["failed"]:
+            text = f"{text}\nalso      {INTERRUPTION}"
+        else:
+            text = f"\nCANNOT TELL  {INTERRUPTION}; until then\n{text}"
         status = min(status, CANNOT_TELL, key=WORST.index)
 
     if audits.meeting is None:
@@ -125,7 +127,7 @@ def _run_script(script: str, arguments: Sequence[str], *, module: bool) -> bool:
 
 @contextmanager
 def _as_if_started(script: str, arguments: Sequence[str], *, module: bool) -> Iterator[None]:
-    """The arguments and the first place of imports that the script would have by itself."""
+    """Give a script the arguments and the first place of imports that it would have by itself."""
     argv = sys.argv
     path = list(sys.path)
     sys.argv = [script, *arguments]

@@ -1,4 +1,4 @@
-"""``oraudit scores FILE``: what the scores of canaries in a file prove, wherever they come from."""
+"""``oraudit scores FILE``: a judgement of canaries' scores in a file, wherever they come from."""
 
 import argparse
 from dataclasses import replace
