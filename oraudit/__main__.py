@@ -7,6 +7,9 @@ from typing import NoReturn
 from oraudit.commands import expect, run, scores
 from oraudit.commands.common import STATUSES, process
 
+#: All commands, in the order of the help text.
+COMMANDS = (run, scores, expect)
+
 #: The beginning of the help text.
 DESCRIPTION = """\
 Audit a training: is what ran what the accountant was told? A report says what
@@ -25,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (run, scores, expect):
+    for command in COMMANDS:
         command.add(commands)
     chosen = parser.parse_args(arguments)
     return int(chosen.run(chosen))

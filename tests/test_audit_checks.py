@@ -3,10 +3,13 @@
 import importlib
 import importlib.util
 import pkgutil
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from audit_faults import FAULTS
+from audit_states import HONEST as HONEST_NUMBERS
 from scipy import stats
 from witness.numpy_loop import (
     BATCHES,
@@ -164,6 +167,25 @@ def test_every_check_is_listed_once():
     assert len(checks.CHECKS) == len(files)
     names = [each.NAME for each in checks.CHECKS]
     assert len(set(names)) == len(names)
+
+
+def test_every_check_has_a_fault():
+    assert set(FAULTS) == {check.NAME for check in checks.CHECKS}, "see tests/audit_faults.py"
+
+
+@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.NAME)
+def test_each_check_finds_its_fault(check):
+    assert check.NAME in FAULTS, f"tests/audit_faults.py has no fault for {check.NAME}"
+    assert check.check(FAULTS[check.NAME]()), f"{check.NAME} does not find its fault"
+    assert not check.check(HONEST_NUMBERS), f"{check.NAME} accuses an honest training"
+
+
+@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.NAME)
+def test_each_check_says_its_statement_and_limit(check):
+    assert check.__doc__, f"{check.NAME} has no docstring"
+    statement, _, rest = check.__doc__.partition("\n\n")
+    assert statement.endswith("."), f"{check.NAME} has no statement at its top"
+    assert re.search(r"^(Exact|Formulas?)\b", rest, re.MULTILINE), f"{check.NAME}: which formula?"
 
 
 def test_statistical_tests_share_one_level():

@@ -1,5 +1,7 @@
 """The commands: what they print, and that their exit status says the same as the report."""
 
+import argparse
+import inspect
 import json
 import re
 import subprocess
@@ -11,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import oraudit
 from oraudit import Result
-from oraudit.__main__ import main
+from oraudit.__main__ import COMMANDS, main
 from oraudit.commands import common
 
 ROOT = Path(__file__).parent.parent
@@ -60,6 +63,61 @@ def test_help_of_all_commands(capsys):
     assert command("--help") == 0
     text = capsys.readouterr().out
     assert [f"\n    {name} " in text for name in ("run", "scores", "expect")] == [True] * 3
+
+
+NAMES = [each.__name__.rpartition(".")[2] for each in COMMANDS]
+
+#: The function behind each command, by its name in the package.
+BEHIND = {"run": "watch", "scores": "audit_scores", "expect": "expect"}
+
+#: The options of commands alone: a folder for the report, and how a script is run.
+OF_COMMANDS = {"report", "module"}
+
+
+def options_of(name):
+    """The help of a command, and its options without --help."""
+    commands = argparse.ArgumentParser().add_subparsers()
+    COMMANDS[NAMES.index(name)].add(commands)
+    parser = commands.choices[name]
+    options = [each for each in parser._actions if each.option_strings and each.dest != "help"]
+    return parser.format_help(), options
+
+
+def test_every_command_is_listed_once():
+    files = {path.stem for path in Path(common.__file__).parent.glob("*.py")}
+    assert sorted(NAMES) == sorted(files - {"__init__", "common"})
+    assert set(BEHIND) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_option_is_in_the_help(name):
+    text, options = options_of(name)
+    for option in options:
+        (word,) = option.option_strings
+        assert re.search(rf"^  {word}\b", text, re.MULTILINE), f"{word} is not in the help"
+        assert len(option.help or "") > 10, f"the help does not explain {word}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_option_is_in_the_book(name):
+    notebook = json.loads((ROOT / "book/auditing-a-real-training.ipynb").read_text())
+    page = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
+    for option in options_of(name)[1]:
+        (word,) = option.option_strings
+        as_argument = rf"(?<!\w){option.dest}="
+        told = re.search(rf"(?<![\w-]){word}\b|{as_argument}", page)
+        assert told, f"book/auditing-a-real-training.ipynb has neither {word} nor {option.dest}="
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_option_is_an_argument(name):
+    """What a command can do, the function behind it can do."""
+    if name == "run":
+        pytest.importorskip("opacus")
+    function = getattr(oraudit, BEHIND[name])
+    arguments = set(inspect.signature(function).parameters) | OF_COMMANDS
+    missing = {option.dest for option in options_of(name)[1]} - arguments
+    assert not missing, f"oraudit.{BEHIND[name]} has no argument {', '.join(missing)}"
 
 
 def test_help_imports_no_library():
