@@ -105,8 +105,8 @@ def test_each_option_is_in_the_book(name):
     for option in options_of(name)[1]:
         (word,) = option.option_strings
         as_argument = rf"(?<!\w){option.dest}="
-        told = re.search(rf"(?<![\w-]){word}\b|{as_argument}", page)
-        assert told, f"book/auditing-a-real-training.ipynb has neither {word} nor {option.dest}="
+        mention = re.search(rf"(?<![\w-]){word}\b|{as_argument}", page)
+        assert mention, f"book/auditing-a-real-training.ipynb has neither {word} nor {option.dest}="
 
 
 @pytest.mark.parametrize("name", NAMES)
