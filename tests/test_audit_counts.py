@@ -20,10 +20,10 @@ from oralib import (
     Training,
     TrainingTest,
     certified_epsilon,
-    epsilon_lower_bound,
     noise_multiplier,
     valid_lower_bound,
 )
+from oralib.bounds import Exact
 from oraudit.canaries import count, guesses, law
 from oraudit.canaries.count import Unusable
 from oraudit.canaries.counted import FORMULA
@@ -145,7 +145,7 @@ def test_mean_bound_is_over_the_law():
     found = law.law_of_right(TRAINING, 1000, 127)
     v = np.arange(128)
     for side, delta in (("both", 1e-5), ("in", 5e-6)):
-        bounds = epsilon_lower_bound(v, 127, n=1000, delta=delta, method="exact")
+        bounds = Exact().lower_bound(v, 127, n=1000, delta=delta)
         due = found.probabilities() @ bounds
         mean = found.mean_bound(1000, beta=0.05, delta=1e-5, side=side)
         assert mean == pytest.approx(due, abs=1e-6)
@@ -273,7 +273,7 @@ def test_both_statements_are_those_of_the_library():
     counts = Counts(found.bound.right, 127, n=1000, r_fixed=True)
     assert found.bound.delta == 1e-6
     assert found.bound.epsilon == valid_lower_bound(counts, delta=1e-6)
-    assert found.bound.largest == epsilon_lower_bound(127, 127, n=1000, delta=1e-6, method="exact")
+    assert found.bound.largest == Exact().lower_bound(127, 127, n=1000, delta=1e-6)
     test = TrainingTest(TRAINING, n=1000, guesses=k)
     verdict = test.judge(Counts(found.test.right, k, n=1000, r_fixed=True))
     same = verdict.needed, verdict.epsilon, verdict.p_value, verdict.refuted
@@ -514,7 +514,7 @@ def test_stated_trainings_are_refuted_less_often_than_beta():
         assert oraudit.expect(stated, n).honest <= 0.05
         k = guesses.guesses_for_bound(n)
         v = np.arange(k + 1)
-        bounds = epsilon_lower_bound(v, k, n=n, delta=1e-5, method="exact")
+        bounds = Exact().lower_bound(v, k, n=n, delta=1e-5)
         above = np.append(v[bounds > truth], k + 1)[0]
         assert law.law_of_right(training, n, k).at_least(int(above)) <= 0.05
 
