@@ -29,7 +29,7 @@ from benchmarks import peers, reference
 from benchmarks.reference import simulate_training
 from benchmarks.words import time, two_digits
 from orabook.place import BOOK
-from oralib import accounting
+from oralib.dpsgd import accounting
 
 SMALL = "--small"
 

@@ -16,7 +16,6 @@ True
 
 from importlib.metadata import PackageNotFoundError, version
 
-from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import (
     Counts,
     adaptive_failure_probability,
@@ -33,6 +32,9 @@ from oralib.bounds import (
 )
 from oralib.channels import Channel, channel
 from oralib.dpsgd import DpSgd, Dropping, simulate_dpsgd, simulate_hopping
+from oralib.dpsgd.accounting import certified_epsilon, noise_multiplier
+from oralib.dpsgd.claim import Profile, Training
+from oralib.dpsgd.claim_test import TrainingTest, TrainingVerdict
 from oralib.games import adaptive, classic, one_run
 from oralib.guessers import ThresholdGuesser, TopGuesser
 from oralib.mechanisms import (
@@ -47,8 +49,6 @@ from oralib.mechanisms import (
     XorInPairs,
     XorRandomizedResponse,
 )
-from oralib.stated import TrainingTest, TrainingVerdict
-from oralib.training import Profile, Training
 
 # Accountants.
 __all__ = ["certified_epsilon", "noise_multiplier"]

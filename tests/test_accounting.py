@@ -6,7 +6,8 @@ import dp_accounting
 import pytest
 from dp_accounting import pld, rdp
 
-from oralib import accounting, certified_epsilon, noise_multiplier
+from oralib import certified_epsilon, noise_multiplier
+from oralib.dpsgd import accounting
 
 
 def test_noise_multiplier(capfd, monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oralib import Training
-from oralib.training import EPSILONS, Profile
+from oralib.dpsgd.claim import EPSILONS, Profile
 from oraudit.canaries.count import judge_scores
 from oraudit.canaries.live import Canaries
 from oraudit.canaries.setup import Setup

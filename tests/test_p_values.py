@@ -14,7 +14,7 @@ from oralib import Counts, Training, epsilon_lower_bound_anytime, valid_lower_bo
 from oralib.bounds.approximate import planned_b
 from oralib.bounds.balanced import balanced_p_value
 from oralib.bounds.p_values import p_values
-from oralib.training import Profile
+from oralib.dpsgd.claim import Profile
 
 BETA = 0.3
 #: ε, D_in and D_out: both directions alike, and one far larger than the other.

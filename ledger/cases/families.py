@@ -10,7 +10,7 @@ from scipy import stats
 
 from ledger.machine.findings import Function
 from oralib import channel, p
-from oralib.mechanisms.sets import Count
+from oralib.mechanisms import Count
 
 #: The number of elements that stands for the limit: even its logarithm is large.
 SIZE = 2**20_000

@@ -10,9 +10,18 @@ from ledger.cases.counts import accuracy_values
 from ledger.cases.worst_cases import best_mean
 from orabook.studies.universe import SampledChannel
 from oralib import Channel, channel, p
-from oralib.mechanisms import DiscreteMechanism, sign_vectors
-from oralib.mechanisms.elements import AllOrNothing, LocalRandomizedResponse, NameAndShame
-from oralib.mechanisms.sets import Count, CountInSets, Xor, XorInPairs, XorRandomizedResponse
+from oralib.mechanisms import (
+    AllOrNothing,
+    Count,
+    CountInSets,
+    DiscreteMechanism,
+    LocalRandomizedResponse,
+    NameAndShame,
+    Xor,
+    XorInPairs,
+    XorRandomizedResponse,
+    sign_vectors,
+)
 
 LN3 = log(3)
 

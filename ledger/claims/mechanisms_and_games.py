@@ -19,14 +19,19 @@ from orabook.studies import run_dpsgd
 from oralib import Channel, Counts, DpSgd, ThresholdGuesser, channel, classic, one_run, p
 from oralib.games import adaptive_law
 from oralib.ground.types import Feedback
-from oralib.mechanisms import DiscreteMechanism, sign_vectors
-from oralib.mechanisms.elements import (
+from oralib.mechanisms import (
     AllOrNothing,
+    Count,
+    CountInSets,
+    DiscreteMechanism,
     LocalLaplace,
     LocalRandomizedResponse,
     NameAndShame,
+    Xor,
+    XorInPairs,
+    XorRandomizedResponse,
+    sign_vectors,
 )
-from oralib.mechanisms.sets import Count, CountInSets, Xor, XorInPairs, XorRandomizedResponse
 
 #: The local mechanism of Definition 4.1's example.
 _RESPONSE = LocalRandomizedResponse(LN3)

@@ -28,9 +28,15 @@ from ledger.machine.mutants import WEAKER, replaced, varied
 from orabook.studies.success import probably_approximately_rr, success_given_others
 from oralib import Channel, ThresholdGuesser, channel, epsilon_lower_bound, p, p_inv
 from oralib.games import one_run_law
-from oralib.mechanisms import sign_vectors
-from oralib.mechanisms.elements import AllOrNothing, LocalRandomizedResponse, NameAndShame
-from oralib.mechanisms.sets import CountInSets, Xor, XorRandomizedResponse
+from oralib.mechanisms import (
+    AllOrNothing,
+    CountInSets,
+    LocalRandomizedResponse,
+    NameAndShame,
+    Xor,
+    XorRandomizedResponse,
+    sign_vectors,
+)
 
 
 @cache

@@ -15,9 +15,9 @@ from tqdm import tqdm
 
 from orabook.experiments import CROWDED, elements_of, summary
 from orabook.studies.ceiling import best_guesses
-from oralib.accounting import certified_epsilon
 from oralib.bounds import Counts, Exact, valid_lower_bound, valid_rule
 from oralib.dpsgd import DpSgd, Dropping, simulate_dpsgd, simulate_hopping, simulate_likelihood
+from oralib.dpsgd.accounting import certified_epsilon
 
 #: The paper's main setting: coordinates, and the level of its bounds.
 D = 1000

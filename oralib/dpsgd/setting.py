@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib.accounting import SIGMA_RANGE, noise_multiplier
+from oralib.dpsgd.accounting import SIGMA_RANGE, noise_multiplier
 from oralib.ground import arguments
 from oralib.ground.types import Accountant
 

@@ -19,7 +19,7 @@ COINS: tuple[Coins, ...] = get_args(Coins)
 Said: TypeAlias = Literal["both", "in", "out"]
 SAID: tuple[Said, ...] = get_args(Said)
 
-#: Accountants, as :mod:`oralib.accounting` explains, the default first.
+#: Accountants, as :mod:`oralib.dpsgd.accounting` explains, the default first.
 Accountant: TypeAlias = Literal["rdp", "pld"]
 ACCOUNTANTS: tuple[Accountant, ...] = get_args(Accountant)
 

@@ -1,4 +1,4 @@
-"""What games, guessers and tables need to know about a mechanism."""
+"""The names by which games and tables know a mechanism, and the datasets that it takes."""
 
 from typing import Protocol, runtime_checkable
 
@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 from oralib.ground import arguments
 from oralib.ground.types import Array
 
+__all__ = ["DiscreteMechanism", "Mechanism", "Signs", "sign_vectors"]
+
+#: A dataset, or an array of datasets along the last axis.
 Signs = NDArray[np.int8]
 
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """What a game needs to know about a mechanism.
+    """A mechanism that can play a game.
 
     Your own mechanism can be any object with these names; for an exact table it also needs
     ``outputs``, ``count_outputs`` and ``likelihood``. The signs that it is given are read-only.
@@ -25,41 +28,34 @@ class Mechanism(Protocol):
         """The privacy level ε(M) in nats; inf if the mechanism is not differentially private."""
 
     def run(self, signs: Signs, rng: Generator) -> Array:
-        """One random output for each dataset in ``signs``, shape (..., n)."""
+        """Draw one random output for each dataset in ``signs``, shape (..., n)."""
 
     def privacy_loss(self, output: Array, n: int) -> Array:
-        """ℓ_i(o) = ln P[o | s_i = -1] - ln P[o | s_i = 1] for each of the n elements."""
+        """Return ℓ_i(o) = ln P[o | s_i = -1] - ln P[o | s_i = 1] for each of the n elements."""
 
     def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
-        """ℓ_i(o) for the element at ``index``, given the known signs of others (0: unknown)."""
+        """Return ℓ_i(o) for the element at ``index``, given known signs of others (0: unknown)."""
 
     def check_size(self, n: int) -> int:
-        """``n`` if the mechanism can take datasets of n elements, else a ValueError."""
+        """Return ``n`` if the mechanism can take datasets of n elements, else a ValueError."""
 
 
 @runtime_checkable
 class DiscreteMechanism(Mechanism, Protocol):
-    """What an exact table needs to know about a mechanism."""
+    """A mechanism with finitely many outputs, so that it has an exact table."""
 
     def outputs(self, n: int) -> Array:
-        """All possible outputs, one per row, in the form in which ``run`` returns them."""
+        """Return all possible outputs, one per row, in the form in which ``run`` returns them."""
 
     def count_outputs(self, n: int) -> int:
-        """How many there are."""
+        """Return the number of possible outputs."""
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
-        """P[o | s] for each row o of ``outputs`` and each row s of ``signs``."""
-
-
-class AnySize:
-    """Takes datasets of any size."""
-
-    def check_size(self, n: int) -> int:
-        return arguments.integer("n", n, 1)
+        """Return P[o | s] for each row o of ``outputs`` and each row s of ``signs``."""
 
 
 def sign_vectors(n: int) -> Signs:
-    """All 2^n vectors of signs, one per row, from all -1 to all 1 in lexicographic order.
+    """Return all 2^n vectors of signs, one per row, in lexicographic order from all -1 to all 1.
 
     >>> sign_vectors(2).tolist()
     [[-1, -1], [-1, 1], [1, -1], [1, 1]]

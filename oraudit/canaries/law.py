@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from oralib import Training
 from oralib.bounds import Exact
+from oralib.dpsgd.claim import stretches_of
 from oralib.ground import arguments
-from oralib.training import stretches_of
 
 __all__ = ["GuessSide", "RightGuesses", "Stated", "law_of_right", "score_law", "stretches", "tails"]
 

@@ -60,6 +60,7 @@ def epsilon_of_kinds(kinds: Sequence[tuple[float, float, int]], delta: float) ->
 
 @lru_cache(maxsize=64)
 def _epsilon(kinds: tuple[tuple[float, float, int], ...], delta: float) -> float:
-    from oralib.accounting import composed_epsilon  # here, as few need it, and it takes a second
+    # Imported here: few audits need it, and it takes a second.
+    from oralib.dpsgd.accounting import composed_epsilon
 
     return composed_epsilon(kinds, delta)

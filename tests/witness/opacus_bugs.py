@@ -544,7 +544,7 @@ def four_times_as_long():
     """The noise is for 10 epochs, and the training has 40."""
 
     def watched(seed):
-        from oralib.accounting import composed_epsilon
+        from oralib.dpsgd.accounting import composed_epsilon
 
         epsilon = composed_epsilon(((1.0, BATCH / EXAMPLES, 10),), 1e-5)
         training = Training(seed=seed, attach=False)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib import accounting
+from oralib.dpsgd import accounting
 from oralib.ground import arguments
 from oralib.ground.types import ACCOUNTANTS, Accountant
 

@@ -1,6 +1,6 @@
 """Test the stated training by counts: is it the one that was claimed, with its noise?
 
-The training that was stated has D_in and D_out at every ε (:mod:`oralib.training`), and each point
+The training that was stated has D_in and D_out at every ε (:mod:`oralib.dpsgd.claim`), and each point
 is a consequence of the claim. The test looks at the one point ε' where the fewest right guesses are
 enough. It is chosen before the audit, from the number of canaries and guesses alone.
 
@@ -22,10 +22,10 @@ from oralib.bounds import Counts
 from oralib.bounds.counts import Expected, leaks
 from oralib.bounds.random_r import pilot_of
 from oralib.bounds.valid import p_values, valid_rule
+from oralib.dpsgd.claim import Profile, Stretches, coarse_profile, stretches_of
 from oralib.ground import arguments
 from oralib.ground.text import rounded_up
 from oralib.ground.types import Array, Coins, Feedback, Said
-from oralib.training import Profile, Stretches, coarse_profile, stretches_of
 
 #: How many times the stated noise, at most and at least, is told.
 _LEAST_NOISE, _LARGEST_NOISE = 1 / 64, 64.0
