@@ -5,6 +5,7 @@ from functools import cache
 from itertools import product
 
 import mpmath as mp
+from scipy import stats
 
 # ------------------------------------------------------------------------------- the bounds
 
@@ -120,6 +121,49 @@ def count_in_sets(size):
         return {tuple(sum(b[i : i + size]) for i in range(0, len(b), size)): Fraction(1)}
 
     return run
+
+
+# ------------------------- continuous mechanisms: dataset -> the law of each entry of the output
+
+
+def local_laplace(epsilon):
+    return lambda s: [stats.laplace(loc=sign, scale=2 / epsilon) for sign in s]
+
+
+def noisy_count_in_sets(size, sigma):
+    def laws(s):
+        b = bits(s)
+        return [stats.norm(sum(b[i : i + size]), sigma) for i in range(0, len(b), size)]
+
+    return laws
+
+
+# ------------------------------------------------------------- guessers: losses -> guesses
+
+
+def likelier_sign(loss):
+    """-1 if the loss points to it, else 1; nine digits, as rounding errors point to nothing."""
+    return -1 if round(loss, 9) > 0 else 1
+
+
+def threshold_guesses(losses, tau):
+    """A guess wherever the loss has at least the size tau."""
+    guesses = []
+    for loss in losses:
+        enough = round(abs(loss), 9) >= round(tau, 9)
+        guesses.append(likelier_sign(loss) if enough else 0)
+    return guesses
+
+
+def top_guesses(losses, k):
+    """k times a guess where the loss is largest of those that are left, the first if equal."""
+    guesses = [0] * len(losses)
+    for _ in range(k):
+        left = [i for i, guess in enumerate(guesses) if guess == 0]
+        largest = max(round(abs(losses[i]), 9) for i in left)
+        first = next(i for i in left if round(abs(losses[i]), 9) == largest)
+        guesses[first] = likelier_sign(losses[first])
+    return guesses
 
 
 # ---------------------------------------------------------------------- what a table says

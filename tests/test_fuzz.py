@@ -182,6 +182,10 @@ TRAINING = {
     },
 }
 
+MECHANISMS = {"sign_vectors": {"n": 2}}
+
+GUESSERS = {"fixed_number": {"guesser": ALL, "n": 2}}
+
 GAMES = {
     "adaptive_law": {"channel": TABLE, "guesser": ALL, "feedback": "full", "guesses": 1},
     "one_run_law": {"channel": TABLE, "guesser": ALL},
@@ -230,8 +234,8 @@ HOMES = {
     games: GAMES,
     laws: LAWS,
     experiments: EXPERIMENTS,
-    mechanisms: {"sign_vectors": {"n": 2}},
-    guessers: {"fixed_number": {"guesser": ALL, "n": 3}},
+    mechanisms: MECHANISMS,
+    guessers: GUESSERS,
     assumptions: ASSUMPTIONS,
     refuting: REFUTING,
 }

@@ -1,26 +1,21 @@
 """Mechanisms against their definitions: tables in fractions, losses, laws of the samplers."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import oracles
 import pytest
 from scipy import stats
-from zoo import MEMBERS, SMALL, ZOO
+from scipy.special import logsumexp
+from zoo import CONTINUOUS, MEMBERS, SMALL, ZOO
 
 import oralib
 from ledger.cases import worst_cases
 from orabook.studies import SelfMutingResponse
 from oralib import (
-    AllOrNothing,
-    Count,
     CountInSets,
-    LocalLaplace,
     LocalRandomizedResponse,
     NoisyCountInSets,
-    Xor,
-    XorInPairs,
-    XorRandomizedResponse,
     channel,
 )
 from oralib.mechanisms import sign_vectors
@@ -98,57 +93,72 @@ def test_sampler_has_the_law_of_the_table():
             np.testing.assert_array_equal(observed[possible], expected[possible])
 
 
-def test_local_laplace():
-    for epsilon in (0.3, 1.0, 4.0):
-        mechanism = LocalLaplace(epsilon)
-        signs = np.tile(np.array([-1, 1], dtype=np.int8), (20_000, 1))
-        output = mechanism.run(signs, np.random.default_rng(5))
-        for column, sign in enumerate((-1, 1)):
-            law = stats.laplace(loc=sign, scale=2 / epsilon)
-            assert stats.kstest(output[:, column], law.cdf).pvalue > 1e-3
-        x = np.linspace(-5, 5, 101)
-        loss = stats.laplace.logpdf(x, -1, 2 / epsilon) - stats.laplace.logpdf(x, 1, 2 / epsilon)
-        np.testing.assert_allclose(mechanism.privacy_loss(x, len(x)), loss, atol=1e-12)
-        assert np.abs(loss).max() == pytest.approx(mechanism.epsilon)
+def test_continuous_sampler_has_its_laws():
+    """Each entry by its distribution function; and entries do not depend on each other."""
+    trials = 20_000
+    for mechanism, definition, sizes in CONTINUOUS.values():
+        for n in sizes:
+            s = [1 if i % 3 < 2 else -1 for i in range(n)]
+            laws = definition(s)
+            output = mechanism.run(np.tile(np.array(s, dtype=np.int8), (trials, 1)), generator())
+            assert output.shape == (trials, len(laws))
+            levels = [law.cdf(entry) for law, entry in zip(laws, output.T, strict=True)]
+            for level in levels:
+                assert stats.kstest(level, "uniform").pvalue > 1e-3
+            for one, other in combinations(levels, 2):
+                assert abs(np.corrcoef(one, other)[0, 1]) < 4 / np.sqrt(trials)
 
 
-def test_noisy_count_in_sets():
-    signs = np.tile(np.array([1, 1, -1, -1, 1, -1], dtype=np.int8), (20_000, 1))
-    output = NoisyCountInSets(3, 1.7).run(signs, np.random.default_rng(6))
-    for column, ones in enumerate((2, 1)):
-        assert stats.kstest(output[:, column], stats.norm(ones, 1.7).cdf).pvalue > 1e-3
+def generator():
+    return np.random.default_rng(5)
 
 
-def test_noisy_count_loss_is_the_ratio_of_mixtures():
-    """Element 0 of a set of three, the other two known or not, by adding up densities."""
-    mechanism = NoisyCountInSets(3, 0.8)
-    for known in product((-1, 0, 1), repeat=2):
-        for x in (-1.0, 0.4, 1.5, 3.3):
-            density = {
-                sign: sum(
-                    stats.norm.pdf(x, sum(b == 1 for b in (sign, *others)), 0.8)
-                    for others in product((-1, 1), repeat=2)
-                    if all(k in (0, b) for k, b in zip(known, others, strict=True))
-                )
-                for sign in (-1, 1)
-            }
-            expected = pytest.approx(np.log(density[-1] / density[1]), abs=1e-12)
-            assert mechanism.conditional_loss(np.array([x]), np.array([0, *known]), 0) == expected
-            if not any(known):
-                assert mechanism.privacy_loss(np.array([x]), 3)[0] == expected
+def test_continuous_loss_given_all_that_may_be_known():
+    """By adding up densities over all datasets, for every set of known signs."""
+    grid = np.linspace(-5, 5, 101)
+    for mechanism, definition, sizes in CONTINUOUS.values():
+        for n in sizes:
+            datasets = sign_vectors(n)
+            laws = [definition(s) for s in datasets.tolist()]
+            rng = generator()
+            output = np.column_stack([rng.permutation(grid) for _ in laws[0]])
+            log_density = np.array(
+                [sum(law.logpdf(x) for law, x in zip(each, output.T, strict=True)) for each in laws]
+            )
+            losses = mechanism.privacy_loss(output, n)
+            largest = 0.0
+            for known in np.array(list(product((-1, 0, 1), repeat=n)), dtype=np.int8):
+                for i in range(n):
+                    others = np.delete(np.arange(n), i)
+                    agree = (known[others] == 0) | (known[others] == datasets[:, others])
+                    level = {
+                        sign: logsumexp(
+                            log_density[agree.all(axis=1) & (datasets[:, i] == sign)], axis=0
+                        )
+                        for sign in (-1, 1)
+                    }
+                    expected = level[-1] - level[1]
+                    loss = mechanism.conditional_loss(output, np.tile(known, (len(output), 1)), i)
+                    np.testing.assert_allclose(loss, expected, rtol=1e-12, atol=1e-12)
+                    largest = max(largest, np.abs(loss).max())
+                    if not known.any():
+                        np.testing.assert_allclose(losses[:, i], expected, rtol=1e-12, atol=1e-12)
+            if np.isfinite(mechanism.epsilon):
+                assert largest == pytest.approx(mechanism.epsilon)
 
 
 def test_runs_keep_leading_axes():
-    rng = np.random.default_rng(0)
-    signs = np.ones((3, 5, 6), dtype=np.int8)
-    one_each = (LocalRandomizedResponse(1.0), oralib.NameAndShame(), AllOrNothing(0.5))
-    widths = {**dict.fromkeys((*one_each, LocalLaplace(1.0)), 6), Xor(): 1, XorInPairs(): 3}
-    widths |= {XorRandomizedResponse(1.0): 1, Count(): 1, CountInSets(2): 3}
-    for mechanism, width in {**widths, NoisyCountInSets(3, 1.0): 2}.items():
-        output = mechanism.run(signs, rng)
+    widths = [
+        (entry[0], n, entry[0].outputs(n).shape[1]) for entry in ZOO.values() for n in entry[2]
+    ]
+    for mechanism, definition, sizes in CONTINUOUS.values():
+        widths += [(mechanism, n, len(definition([1] * n))) for n in sizes]
+    for mechanism, n, width in widths:
+        signs = np.ones((3, 5, n), dtype=np.int8)
+        output = mechanism.run(signs, generator())
         assert output.shape == (3, 5, width)
-        assert mechanism.privacy_loss(output, 6).shape == (3, 5, 6)
-        assert mechanism.conditional_loss(output, signs, 4).shape == (3, 5)
+        assert mechanism.privacy_loss(output, n).shape == (3, 5, n)
+        assert mechanism.conditional_loss(output, signs, n - 1).shape == (3, 5)
 
 
 def test_checked_values_are_stored():

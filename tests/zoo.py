@@ -1,7 +1,12 @@
-"""Each discrete mechanism beside its definition in fractions (see oracles), at e^ε = 3."""
+"""Each mechanism and each guesser beside its definition, spelled out in oracles; at e^ε = 3.
+
+A mechanism or guesser that is added to the library is added to one of the three tables here, and
+tests/test_mechanisms.py or tests/test_guessers.py compares it with its definition.
+"""
 
 from fractions import Fraction
-from math import log
+from functools import partial
+from math import inf, log
 
 import oracles
 
@@ -21,7 +26,8 @@ def _single(o):
     return o[0]
 
 
-#: name: (mechanism, definition, sizes n, from the library's output to the definition's)
+#: The discrete mechanisms.
+#: name: (mechanism, definition in fractions, sizes n, from our output to the definition's)
 ZOO = {
     "LRR": (
         oralib.LocalRandomizedResponse(LN3),
@@ -52,3 +58,25 @@ ZOO = {
 #: (name, n) for every member of the zoo.
 MEMBERS = [(name, n) for name, entry in ZOO.items() for n in entry[2]]
 SMALL = [(name, n) for name, n in MEMBERS if n <= 4]
+
+#: The continuous mechanisms.
+#: name: (mechanism, from a dataset to the laws of the independent entries of its output, sizes n)
+CONTINUOUS = {
+    "LLP_0.3": (oralib.LocalLaplace(0.3), oracles.local_laplace(0.3), (1, 3)),
+    "LLP_1": (oralib.LocalLaplace(1.0), oracles.local_laplace(1.0), (1, 3)),
+    "LLP_4": (oralib.LocalLaplace(4.0), oracles.local_laplace(4.0), (1, 3)),
+    "NCIS_2": (oralib.NoisyCountInSets(2, 1.7), oracles.noisy_count_in_sets(2, 1.7), (2, 3, 4)),
+    "NCIS_3": (oralib.NoisyCountInSets(3, 0.8), oracles.noisy_count_in_sets(3, 0.8), (2, 3, 5)),
+}
+
+#: The guessers.
+#: name: (guesser, definition: from a list of losses to a list of guesses, the least n)
+GUESSERS = {
+    "all": (oralib.ThresholdGuesser(), partial(oracles.threshold_guesses, tau=0), 1),
+    "half": (oralib.ThresholdGuesser(0.5), partial(oracles.threshold_guesses, tau=0.5), 1),
+    "ln 3": (oralib.ThresholdGuesser(LN3), partial(oracles.threshold_guesses, tau=LN3), 1),
+    "certain": (oralib.ThresholdGuesser(inf), partial(oracles.threshold_guesses, tau=inf), 1),
+    "best": (oralib.TopGuesser(1), partial(oracles.top_guesses, k=1), 1),
+    "two best": (oralib.TopGuesser(2), partial(oracles.top_guesses, k=2), 2),
+    "three best": (oralib.TopGuesser(3), partial(oracles.top_guesses, k=3), 3),
+}

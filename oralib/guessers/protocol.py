@@ -38,6 +38,8 @@ def fixed_number(guesser: Guesser, n: int) -> int | None:
     >>> fixed_number(TopGuesser(3), 10), fixed_number(ThresholdGuesser(1.0), 10)
     (3, None)
     """
+    arguments.instance("guesser", guesser, Guesser, "TopGuesser(10)")
+    n = arguments.integer("n", n, 1)
     method = getattr(guesser, "fixed_number", None)
     number = None if method is None else method(n)
     return None if number is None else arguments.integer("fixed_number", number, 0, n)
