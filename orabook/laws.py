@@ -13,7 +13,7 @@ from scipy import special, stats
 from orabook.single_step import guess_distances
 from oralib import DpSgd
 from oralib.bounds import Rule, Steinke
-from oralib.dpsgd.sums import _joint_law
+from oralib.dpsgd.sums import joint_law
 from oralib.ground import arguments
 from oralib.ground.binomial import log_pmfs
 from oralib.ground.types import PLAYED, Feedback
@@ -195,7 +195,7 @@ def sums_law(dpsgd: DpSgd, guesses: int) -> Law:
             f"got guesses={k}, n={dpsgd.n} and d={dpsgd.d}"
         )
     # How likely each number m of included elements is together with each sum N ...
-    m, total, probability = _joint_law(s, dpsgd.steps, dpsgd.sample_rate)
+    m, total, probability = joint_law(s, dpsgd.steps, dpsgd.sample_rate)
     joint = np.zeros((s + 1, total.max() + 1))
     joint[m, total] = probability / probability.sum()
     # ... and with a score beyond each of many values, or at it.

@@ -12,7 +12,9 @@ from oralib.ground.rounding import ROUNDING, log_ratio, snap
 from oralib.ground.types import Array
 from oralib.mechanisms import DiscreteMechanism, Signs, sign_vectors
 
-#: A table may have this many entries: 128 MiB of doubles.
+__all__ = ["Channel", "channel"]
+
+#: The most entries that :func:`channel` puts into a table: 128 MiB of doubles.
 LARGEST_TABLE = 2**24
 
 
@@ -44,16 +46,18 @@ class Channel:
             raise ValueError(f"table must have a row per output, 2^n columns, got {table.shape}")
         total = table.sum(axis=0)
         if not np.allclose(total, 1, rtol=0, atol=1e-9):
-            worst = np.abs(total - 1).argmax()
-            got = f"got a sum of {total[worst]:.12g} in column {worst}"
-            raise ValueError(f"each column of table must sum to 1, {got}")
+            column = np.abs(total - 1).argmax()
+            raise ValueError(
+                "each column of table must sum to 1, "
+                f"got a sum of {total[column]:.12g} in column {column}"
+            )
         possible = table.any(axis=1)
         arguments.store(self, table=arguments.read_only(table[possible]))
         if self.outputs is not None:
-            what = f"one entry per row of table, {len(table)}"
-            outputs = arguments.array("outputs", self.outputs, what)
+            allowed = f"one entry per row of table, {len(table)}"
+            outputs = arguments.array("outputs", self.outputs, allowed)
             if outputs.shape[:1] != (len(table),):
-                raise ValueError(f"outputs must be {what}, got shape {outputs.shape}")
+                raise ValueError(f"outputs must be {allowed}, got shape {outputs.shape}")
             arguments.store(self, outputs=arguments.read_only(outputs[possible]))
 
     @property
@@ -91,12 +95,12 @@ class Channel:
     def delta(self, epsilon: float) -> float:
         """The least δ for which the table is (ε, δ)-DP at the given ε."""
         factor = np.exp(arguments.real("epsilon", epsilon, 0, 700))
-        worst = 0.0
+        delta = 0.0
         for axis in range(1, self.n + 1):
             for a, b in permutations(np.moveaxis(self.cube, axis, 0)):
-                more = np.where(a <= factor * b * (1 + ROUNDING), 0.0, a - factor * b)
-                worst = max(worst, float(more.sum(axis=0).max()))
-        return worst
+                excess = np.where(a <= factor * b * (1 + ROUNDING), 0.0, a - factor * b)
+                delta = max(delta, float(excess.sum(axis=0).max()))
+        return delta
 
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
@@ -105,7 +109,7 @@ class Channel:
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
-        """p(|ℓ_i(o)|), outputs x n: how often the likelier value of S_i is the right one."""
+        """p(|ℓ_i(o)|), outputs x n: the probability that the likelier value of S_i is right."""
         minus, plus = self._given
         return arguments.read_only(snap(np.maximum(minus, plus) / (minus + plus)))
 
@@ -125,7 +129,7 @@ class Channel:
         return float(snap(self.probability @ self.guess_accuracy.mean(axis=1)))
 
     def optimal_efficacy(self, k: int | None = None) -> float:
-        """The best E[V/R] of any guesser that makes at least k guesses, by default all n.
+        """Return the best E[V/R] of any guesser that makes at least k guesses, by default all n.
 
         It averages the k best accuracies of each output (the paper's AE-AC-DDP with k guesses).
         """
@@ -139,11 +143,15 @@ class Channel:
         return arguments.read_only(snap(difference.sum(axis=0) / 2))
 
     def conditional_loss(self, output: int, known: Signs, index: int) -> float:
-        """ℓ_i(o) for a row, given known signs of others (0: unknown); nan if these rule it out."""
-        others = np.delete(np.arange(self.n), index)
-        agree = ((known[others] == 0) | (known[others] == self.signs[:, others])).all(axis=1)
+        """Return ℓ_i(o) for a row, given known signs of others (0: unknown).
+
+        It is nan if these signs rule the row out.
+        """
+        other = np.arange(self.n) != index
+        agree = ((known[other] == 0) | (known[other] == self.signs[:, other])).all(axis=1)
         weight = np.where(agree, self.table[output], 0.0)
-        minus, plus = (weight[self.signs[:, index] == sign].sum() for sign in (-1, 1))
+        minus = weight[self.signs[:, index] == -1].sum()
+        plus = weight[self.signs[:, index] == 1].sum()
         return float(log_ratio(minus, plus))
 
     @cached_property
@@ -157,14 +165,14 @@ class Channel:
 
 
 def channel(mechanism: DiscreteMechanism, n: int) -> Channel:
-    """The exact table of a discrete mechanism on n elements.
+    """Return the exact table of a discrete mechanism on n elements.
 
     >>> from oralib import Count
     >>> channel(Count(), 4).optimal_efficacy()
     0.6875
     """
-    discrete = "Count(), with finitely many outputs"
-    arguments.instance("mechanism", mechanism, DiscreteMechanism, discrete)
+    example = "Count(), with finitely many outputs"
+    arguments.instance("mechanism", mechanism, DiscreteMechanism, example)
     n = mechanism.check_size(n)
     if n > 24 or mechanism.count_outputs(n) * 2**n > LARGEST_TABLE:
         raise ValueError(
@@ -182,13 +190,13 @@ def channel(mechanism: DiscreteMechanism, n: int) -> Channel:
 
 
 def largest_loss(cube: Array, axis: int) -> float:
-    """max |ln a/b| over probabilities that differ along an axis; inf where only one is 0."""
+    """Return max |ln a/b| over entries that differ along an axis; inf where only one is 0."""
     pairs = combinations(np.moveaxis(cube, axis, 0), 2)
     return float(snap(max(np.nanmax(np.abs(log_ratio(*pair))) for pair in pairs)))
 
 
 def average_of_best(probability: Array, accuracy: Array, k: int | None) -> float:
-    """The mean of the k largest accuracies of each output, by default of all accuracies."""
+    """Return the mean of the k largest accuracies of each output, by default of all of them."""
     n = accuracy.shape[1]
     k = n if k is None else arguments.integer("k", k, 1, n)
     return float(snap(probability @ np.sort(accuracy, axis=1)[:, n - k :].mean(axis=1)))

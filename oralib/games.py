@@ -21,6 +21,7 @@ from oralib.mechanisms import Mechanism, Signs
 
 __all__ = ["adaptive", "adaptive_law", "classic", "one_run", "one_run_law"]
 
+#: The example in the error for a guesser that cannot play an adaptive audit.
 _THRESHOLD = "ThresholdGuesser(1.0), which decides on each element by itself"
 
 
@@ -31,12 +32,16 @@ def one_run(
 
     Parameters
     ----------
-    mechanism, guesser
-        What is audited, and who guesses.
+    mechanism : Mechanism
+        The mechanism that is audited.
+    guesser : Guesser
+        The guesser that plays against it.
     n : int
         The number of elements.
-    trials, seed : int
-        How many independent audits to play, and the seed of their random numbers.
+    trials : int
+        The number of independent audits to play.
+    seed : int
+        The seed of their random numbers.
 
     Examples
     --------
@@ -70,7 +75,7 @@ def classic(
     mechanism, guesser, trials, seed
         As in :func:`one_run`.
     rounds : int
-        How many runs, each with one potential guess.
+        The number of runs, each with one potential guess.
     base : array
         A dataset of signs; in each round the coin replaces the first of them.
 
@@ -81,7 +86,8 @@ def classic(
     >>> int(counts.r[0]), counts.game
     (1000, 'classic')
     """
-    rounds, base = arguments.integer("rounds", rounds, 1), check_base(base)
+    rounds = arguments.integer("rounds", rounds, 1)
+    base = check_base(base)
     check_players(mechanism, guesser, rounds)
     try:
         mechanism.check_size(len(base))
@@ -136,34 +142,40 @@ def adaptive(
     n = mechanism.check_size(n)
     arguments.one_of("feedback", feedback, PLAYED[1:])
     arguments.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
-    most, full = check_number(guesses, n), feedback == "full"
+    limit = check_number(guesses, n)
+    reveals_all = feedback == "full"
 
     def guess(signs: Signs, rng: Generator) -> Signs:
         """Go through the elements: weigh one, guess it or abstain, and reveal its sign or not."""
         output = mechanism.run(signs, rng)
-        known, said = np.zeros_like(signs), np.zeros_like(signs)
+        revealed = np.zeros_like(signs)
+        guessed = np.zeros_like(signs)
         for i in range(n):
-            loss = mechanism.conditional_loss(output, known, i)
-            may_guess = np.count_nonzero(said, axis=1) < most
-            said[:, i] = np.where(may_guess, guesses_at(guesser, loss, signs[:, i]), 0)
-            known[:, i] = np.where((said[:, i] == 0) | full, signs[:, i], 0)
-        return said
+            loss = mechanism.conditional_loss(output, revealed, i)
+            may_guess = np.count_nonzero(guessed, axis=1) < limit
+            guessed[:, i] = np.where(may_guess, guesses_at(guesser, loss, signs[:, i]), 0)
+            revealed[:, i] = np.where((guessed[:, i] == 0) | reveals_all, signs[:, i], 0)
+        return guessed
 
-    game, how = adaptive_game(feedback, guesses), (n, trials, seed, mechanism, guesser)
+    game = adaptive_game(feedback, guesses)
     if guesses is None:
-        return play_game(game, guess, *how, feedback=feedback)
-    # Their number is also part of the name of the random stream.
-    return play_game(game, guess, *how, most, feedback=feedback, number=most)
+        return play_game(game, guess, n, trials, seed, mechanism, guesser, feedback=feedback)
+    # The number of guesses is also part of the name of the random stream.
+    key = (limit,)
+    return play_game(
+        game, guess, n, trials, seed, mechanism, guesser, *key, feedback=feedback, number=limit
+    )
 
 
 def check_number(guesses: int | None, n: int) -> int:
-    """The most guesses that an adaptive audit of n elements may take."""
+    """Return the largest number of guesses that an adaptive audit of n elements may take."""
     return n if guesses is None else arguments.integer("guesses", guesses, 1, n)
 
 
 def adaptive_game(feedback: Feedback, guesses: int | None) -> str:
-    """What an adaptive audit is called."""
-    return f"adaptive, {feedback} feedback" + ("" if guesses is None else ", fixed budget")
+    """Return the name of an adaptive audit."""
+    budget = "" if guesses is None else ", fixed budget"
+    return f"adaptive, {feedback} feedback{budget}"
 
 
 def play_game(
@@ -185,17 +197,18 @@ def play_game(
     name the random stream.
     """
     fixed = fixed_number(guesser, n) if number is None else number
-    # A block holds a few arrays with an entry for each element and trial: keep it small.
+    # Trials of a block, which holds a few arrays with an entry for each element and trial.
     largest = max(1, min(BLOCK, 2**21 // n))
 
     def block(size: int, rng: Generator) -> tuple[Any, Any]:
-        # Always as many as fit, so that the first trials do not depend on how many are requested.
-        # Read-only: a mechanism must not change the signs by which guesses are judged.
-        signs = arguments.read_only(
-            np.where(rng.random((largest, n)) < 0.5, np.int8(-1), np.int8(1))
-        )
+        # A block plays the largest number of trials in any case, so that the first trials do not
+        # depend on the number of trials that are requested.
+        signs = np.where(rng.random((largest, n)) < 0.5, np.int8(-1), np.int8(1))
+        # A mechanism must not change the signs by which guesses are judged.
+        arguments.read_only(signs)
         guesses = guess(signs, rng)[:size]
-        v, r = (guesses == signs[:size]).sum(axis=1), np.count_nonzero(guesses, axis=1)
+        v = (guesses == signs[:size]).sum(axis=1)
+        r = np.count_nonzero(guesses, axis=1)
         return v, r if number is None else np.full_like(r, number)
 
     # Players that keep their own working array or random numbers cannot use several threads.
@@ -213,7 +226,7 @@ def play_game(
 
 
 def guesses_at(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
-    """The guesses at these losses, one for each sign: signs, or 0 for no guess."""
+    """Return the guesses at these losses, one for each sign: signs, or 0 for no guess."""
     loss = np.asarray(loss)
     if signs is not None and (loss.shape != signs.shape or loss.dtype.kind not in "iuf"):
         raise ValueError(
@@ -222,25 +235,28 @@ def guesses_at(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
         )
     guesses = np.asarray(guesser.guess(loss))
     if guesses.shape != loss.shape:
-        got = f"shape {guesses.shape} for losses of shape {loss.shape}"
-        raise ValueError(f"guesser must make a guess, or none, for each loss, got {got}")
-    if guesses.dtype == bool or not ((guesses == 0) | (np.abs(guesses) == 1)).all():
-        # No truth values either: is False no guess, or a guess of -1?
-        got = "True or False" if guesses.dtype == bool else "another value from it"
-        raise ValueError(f"guesser must guess -1, 0 or 1, got {got}")
+        raise ValueError(
+            "guesser must make a guess, or none, for each loss, "
+            f"got shape {guesses.shape} for losses of shape {loss.shape}"
+        )
+    if guesses.dtype == bool:  # is False no guess, or a guess of -1?
+        raise ValueError("guesser must guess -1, 0 or 1, got True or False")
+    if not ((guesses == 0) | (np.abs(guesses) == 1)).all():
+        raise ValueError("guesser must guess -1, 0 or 1, got another value from it")
     return guesses
 
 
-def check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
-    """The two must be able to play for at most this many guesses."""
+def check_players(mechanism: Mechanism, guesser: Guesser, n: int) -> None:
+    """Check that the two can play a game of n coins."""
     arguments.instance("mechanism", mechanism, Mechanism, "Count()")
     arguments.instance("guesser", guesser, Guesser, "TopGuesser(10)")
-    most = arguments.integer("n", most, 1)  # a user's own mechanism need not check it
+    n = arguments.integer("n", n, 1)  # a user's own mechanism need not check it
     if isinstance(guesser, TopGuesser):
-        arguments.integer("k", guesser.k, 1, most)
+        arguments.integer("k", guesser.k, 1, n)
 
 
 def check_base(base: ArrayLike) -> Signs:
+    """Return the base of a classic audit as signs."""
     signs = np.array(arguments.integers("base", base, -1, 1), dtype=np.int8)
     if signs.ndim != 1 or not signs.size or not signs.all():
         raise ValueError(f"base must be a vector of signs -1 and 1, got base={signs.tolist()}")
@@ -248,7 +264,7 @@ def check_base(base: ArrayLike) -> Signs:
 
 
 def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
-    """The exact law of (V, R) of one-run auditing, entry [v, r] being P[V = v, R = r].
+    """Return the exact law of (V, R) of one-run auditing: entry [v, r] is P[V = v, R = r].
 
     >>> from oralib import Count, ThresholdGuesser, channel
     >>> law = one_run_law(channel(Count(), 2), ThresholdGuesser(float("inf")))
@@ -267,7 +283,9 @@ def adaptive_law(
     feedback: Feedback = "one-way",
     guesses: int | None = None,
 ) -> NDArray[np.float64]:
-    """The exact law of (V, R) of adaptive one-run auditing; parameters as in :func:`adaptive`.
+    """Return the exact law of (V, R) of adaptive one-run auditing.
+
+    The parameters are those of :func:`adaptive`.
 
     >>> from oralib import Xor, ThresholdGuesser, channel
     >>> float(adaptive_law(channel(Xor(), 3), ThresholdGuesser(float("inf")))[1, 1])
@@ -276,30 +294,35 @@ def adaptive_law(
     arguments.instance("channel", channel, Channel, "channel(Count(), 4)")
     arguments.one_of("feedback", feedback, PLAYED[1:])
     arguments.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
-    most, n = check_number(guesses, channel.n), channel.n
-    said = np.zeros((*channel.table.shape, n), dtype=np.int8)
+    n = channel.n
+    limit = check_number(guesses, n)
+    guessed = np.zeros((*channel.table.shape, n), dtype=np.int8)
     # For each output and dataset, the elements whose signs are revealed, as the bits of a number.
     revealed = np.zeros(channel.table.shape, dtype=np.int64)
     for i in range(n):
         loss = np.empty(revealed.shape)
-        for known in np.unique(revealed).tolist():
-            hidden = tuple(j + 1 for j in range(n) if j != i and not known >> j & 1)
-            minus, plus = np.split(channel.cube.sum(axis=hidden, keepdims=True), 2, axis=i + 1)
-            given = np.broadcast_to(log_ratio(minus, plus), channel.cube.shape)
-            loss = np.where(revealed == known, given.reshape(loss.shape), loss)
-        taken = np.count_nonzero(said, axis=2)
-        said[:, :, i] = np.where(taken < most, guesses_at(guesser, loss), 0)
-        revealed |= ((said[:, :, i] == 0) | (feedback == "full")).astype(np.int64) << i
-    law = law_of_guesses(channel, said)
+        for bits in np.unique(revealed).tolist():
+            hidden_axes = tuple(j + 1 for j in range(n) if j != i and not bits >> j & 1)
+            cube = channel.cube.sum(axis=hidden_axes, keepdims=True)
+            minus, plus = np.split(cube, 2, axis=i + 1)
+            ratio = np.broadcast_to(log_ratio(minus, plus), channel.cube.shape)
+            loss = np.where(revealed == bits, ratio.reshape(loss.shape), loss)
+        may_guess = np.count_nonzero(guessed, axis=2) < limit
+        guessed[:, :, i] = np.where(may_guess, guesses_at(guesser, loss), 0)
+        reveals = (guessed[:, :, i] == 0) | (feedback == "full")
+        revealed |= reveals.astype(np.int64) << i
+    law = law_of_guesses(channel, guessed)
     if guesses is not None:
-        law[:, most] = law.sum(axis=1)
-        law[:, :most] = 0.0
+        # Guesses that were not made count as wrong.
+        law[:, limit] = law.sum(axis=1)
+        law[:, :limit] = 0.0
     return law
 
 
 def law_of_guesses(channel: Channel, guesses: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Add up P[o, s] over the counts that ``guesses`` (outputs x datasets x n) lead to."""
-    v, r = (guesses == channel.signs).sum(axis=-1), np.count_nonzero(guesses, axis=-1)
+    """Return the law of the counts that ``guesses`` (outputs x datasets x n) lead to."""
+    v = (guesses == channel.signs).sum(axis=-1)
+    r = np.count_nonzero(guesses, axis=-1)
     law = np.zeros((channel.n + 1, channel.n + 1))
     probability = channel.table / channel.table.shape[1]
     np.add.at(law, tuple(np.broadcast_arrays(v, r)), probability)

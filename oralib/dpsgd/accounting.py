@@ -17,17 +17,19 @@ from oralib.ground import arguments
 from oralib.ground.solve import largest_passing
 from oralib.ground.types import ACCOUNTANTS, Accountant
 
+__all__ = ["certified_epsilon", "composed_epsilon", "noise_multiplier"]
+
 #: The smallest and the largest noise multiplier of a training run.
 SIGMA_RANGE = 1e-3, 1e6
 
-#: How much wider the cells of :func:`composed_epsilon` are than those of one kind of steps.
+#: The cells of :func:`composed_epsilon` are this many times as wide as those of one kind of steps.
 WIDER = 20
 
 
 def noise_multiplier(
     epsilon: float, delta: float, steps: int, sample_rate: float, *, accountant: Accountant = "rdp"
 ) -> float:
-    """The smallest noise multiplier for which an accountant certifies DP-SGD as (ε, δ)-DP.
+    """Return the smallest noise multiplier for which an accountant certifies (ε, δ)-DP.
 
     It has six decimals, so that it is the same number on every machine. It is the inverse of
     :func:`certified_epsilon`, with the same parameters; ε is in (0, 1000].
@@ -46,13 +48,16 @@ def _noise_multiplier(
     run = delta, steps, sample_rate, accountant
 
     def excess(x: float) -> float:
-        """Nearly a straight line: ε is between one over the noise and one over its square."""
+        """Return at most 0 if the noise -x / 1e6 is enough.
+
+        It is nearly a straight line, as ε is between one over the noise and one over its square.
+        """
         spent = _spent(-x / 1e6, *run) if x < 0 else inf
         return 1 - sqrt(epsilon / spent) if spent > 0 else -inf
 
     # Many small steps are like one with Gaussian noise (the central limit theorem).
     mu = sqrt(2) * epsilon / (sqrt(epsilon - log(delta)) + sqrt(-log(delta)))
-    least, most = SIGMA_RANGE
+    smallest, largest = SIGMA_RANGE
     guess = sqrt(steps) / max(mu, 1e-9)
     if sample_rate < 1:
         guess = 1 / sqrt(max(log1p((mu / sample_rate) ** 2 / steps), 1e-18))
@@ -60,27 +65,35 @@ def _noise_multiplier(
         guess = max(guess, sqrt((1 - log(delta) / epsilon) / (-2 * log(sample_rate))))
     guess = min(guess, most)
     # Multiples of 1e-6, of which the largest negative one is the least noise.
-    sigma = -largest_passing(excess, -most * 1e6, 0.0, guess=-guess * 1e6, precision=1.0) / 1e6
-    given = f"got epsilon={epsilon:g}, delta={delta:g}, steps={steps}, sample_rate={sample_rate:g}"
-    limits = f"epsilon and delta must ask for a noise multiplier in [{least:g}, {most:g}]"
-    if sigma == most and _spent(sigma, *run) > epsilon:
-        raise ValueError(f"{limits}, {given}, which ask for more")
-    if sigma < least:
-        raise ValueError(f"{limits}, {given}, which ask for {sigma:g}")
+    sigma = -largest_passing(excess, -largest * 1e6, 0.0, guess=-guess * 1e6, precision=1.0) / 1e6
+    setting = f"{epsilon=:g}, {delta=:g}, {steps=}, {sample_rate=:g}"
+    if sigma == largest and _spent(sigma, *run) > epsilon:
+        raise ValueError(
+            f"epsilon and delta must ask for a noise multiplier in [{smallest:g}, {largest:g}], "
+            f"got {setting}, which ask for more"
+        )
+    if sigma < smallest:
+        raise ValueError(
+            f"epsilon and delta must ask for a noise multiplier in [{smallest:g}, {largest:g}], "
+            f"got {setting}, which ask for {sigma:g}"
+        )
     if isnan(_spent(sigma, *run)):
-        raise ValueError(f"{limits}; the accountant cannot tell for numbers so small, {given}")
+        raise ValueError(
+            f"epsilon and delta must ask for a noise multiplier in [{smallest:g}, {largest:g}]; "
+            f"the accountant cannot tell for numbers so small, got {setting}"
+        )
     return sigma
 
 
 def certified_epsilon(
     sigma: float, delta: float, steps: int, sample_rate: float, *, accountant: Accountant = "rdp"
 ) -> float:
-    """The ε for which an accountant certifies DP-SGD with a noise multiplier σ as (ε, δ)-DP.
+    """Return the ε for which an accountant certifies DP-SGD as (ε, δ)-DP, given its noise σ.
 
     Parameters
     ----------
     sigma, steps, sample_rate
-        Of the training, as in :class:`oralib.DpSgd`; the rate is at least 1e-12.
+        The training, as in :class:`oralib.DpSgd`; the rate is at least 1e-12.
     delta : float
         The δ of (ε, δ)-DP, in (0, 1), and at least 1e-12 with ``"pld"``.
     accountant : str
@@ -105,7 +118,7 @@ def certified_epsilon(
 
 
 def composed_epsilon(kinds: Sequence[tuple[float, float, int]], delta: float) -> float:
-    """The ε of a training whose steps need not be alike, by the accountant ``"pld"``.
+    """Return the ε of a training whose steps need not be alike, by the accountant ``"pld"``.
 
     It takes less time than :func:`certified_epsilon`: its cells are wider, and its error is some
     0.001 where that of the other one is far smaller.
@@ -115,7 +128,7 @@ def composed_epsilon(kinds: Sequence[tuple[float, float, int]], delta: float) ->
     kinds
         The noise multiplier, the sample rate and the number of steps of each kind.
     delta
-        As in :func:`certified_epsilon`.
+        The δ of (ε, δ)-DP, as in :func:`certified_epsilon`.
 
     Examples
     --------
@@ -140,45 +153,48 @@ def composed_epsilon(kinds: Sequence[tuple[float, float, int]], delta: float) ->
 def _checked(
     delta: float, steps: int, sample_rate: float, accountant: Accountant
 ) -> tuple[float, int, float, Accountant]:
+    """Return the arguments of both functions that call an accountant, checked."""
     arguments.one_of("accountant", accountant, ACCOUNTANTS)
-    least, interval = (1e-12, "[)") if accountant == "pld" else (0, "()")
-    return (
-        arguments.real("delta", delta, least, 1, interval=interval),
-        arguments.integer("steps", steps, 1),
-        arguments.real("sample_rate", sample_rate, 1e-12, 1),  # below this the accountants fail
-        accountant,
-    )
+    if accountant == "pld":
+        delta = arguments.real("delta", delta, 1e-12, 1, interval="[)")
+    else:
+        delta = arguments.real("delta", delta, 0, 1, interval="()")
+    steps = arguments.integer("steps", steps, 1)
+    sample_rate = arguments.real("sample_rate", sample_rate, 1e-12, 1)  # below, accountants fail
+    return delta, steps, sample_rate, accountant
 
 
 @lru_cache(maxsize=256)
 def _spent(
     sigma: float, delta: float, steps: int, sample_rate: float, accountant: Accountant
 ) -> float:
-    """The ε of a training; nan if an accountant sees only rounding errors."""
+    """Return the ε of a training; nan if an accountant sees only rounding errors."""
     from dp_accounting import pld, rdp
 
     with quiet_accountant():
         if accountant == "rdp":
             spent = rdp.RdpAccountant().compose(event(sigma, steps, sample_rate))
-            # Where they make a divergence negative, it takes ε to be 0, whatever δ is. With a δ as
-            # small as this, it never does so for another reason.
+            # The accountant takes ε to be 0, whatever δ is, if rounding errors make a divergence
+            # negative. With a δ as small as 1e-300, ε is 0 for no other reason.
             return float(spent.get_epsilon(delta)) if spent.get_epsilon(1e-300) > 0 else nan
         if sample_rate == 1:  # the same as one step with less noise
-            steps, sigma = 1, sigma / sqrt(steps)
+            sigma /= sqrt(steps)
+            steps = 1
         interval = 1e-4 * coarseness(sigma, sample_rate, steps)
         table = pld.PLDAccountant(value_discretization_interval=interval)
         return float(table.compose(event(sigma, steps, sample_rate)).get_epsilon(delta))
 
 
 def coarseness(sigma: float, sample_rate: float, steps: int) -> float:
-    """The factor, 1 or more, by which losses of a step, or of all, are too many for a table."""
+    """Return the factor, 1 or more, by which a table needs wider cells to hold all losses."""
     spread = sqrt(sample_rate * (1 - sample_rate) * steps) * max(0.0, 0.5 / sigma**2 - 2)
-    together = max(spread, sample_rate * sqrt(steps) / sigma)
-    return max(1.0, 1 / sigma**2 / 16, together / 16)
+    of_all_steps = max(spread, sample_rate * sqrt(steps) / sigma)
+    of_one_step = 1 / sigma**2
+    return max(1.0, of_one_step / 16, of_all_steps / 16)
 
 
 def event(sigma: float, steps: int, sample_rate: float) -> Any:
-    """The training as a dp-accounting event."""
+    """Return the training as an event of dp-accounting."""
     import dp_accounting  # here, because it takes a second to import and few need it
 
     step = dp_accounting.GaussianDpEvent(sigma)

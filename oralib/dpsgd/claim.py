@@ -16,16 +16,22 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib.dpsgd import accounting
+from oralib.dpsgd.accounting import SIGMA_RANGE, coarseness, event, quiet_accountant
 from oralib.ground import arguments
 from oralib.ground.types import ACCOUNTANTS, Accountant
 
-#: The ε of a profile, if no others are given: denser where claims are usual.
+__all__ = ["Profile", "Training"]
+
+#: The default ε of :meth:`Profile.of`: denser where claims are usual.
 EPSILONS = np.concatenate(
     [np.arange(160) / 40, 4 + np.arange(80) / 10, 12 + np.arange(57) / 2]  # up to 40
 )
-#: More than the rounding errors of an accountant.
+#: Added to D_in and D_out: more than the rounding errors of an accountant.
 _MARGIN = 1e-13
+#: Points of a table for the spread of a step's loss: D is too large by about 1 in 30,000.
+_FINENESS = 128
+#: The same for :func:`coarse_profile`: D is too large by about 1 in 500.
+_COARSE_FINENESS = 16
 
 
 @dataclass(frozen=True)
@@ -56,13 +62,13 @@ class Training:
     def __post_init__(self) -> None:
         arguments.store(
             self,
-            sigma=arguments.real("sigma", self.sigma, *accounting.SIGMA_RANGE),
+            sigma=arguments.real("sigma", self.sigma, *SIGMA_RANGE),
             sample_rate=arguments.real("sample_rate", self.sample_rate, 1e-12, 1),
             steps=arguments.integer("steps", self.steps, 1),
         )
 
     def with_noise(self, share: float) -> "Training":
-        """The same training with so many times the noise."""
+        """Return the same training with ``share`` times the noise."""
         return replace(self, sigma=share * self.sigma)
 
 
@@ -72,7 +78,7 @@ Stretches: TypeAlias = Training | Sequence[Training]
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """What a claim allows at some ε: D_in and D_out, or upper limits for them.
+    """The numbers that a claim allows at some ε: D_in and D_out, or upper limits for them.
 
     Attributes
     ----------
@@ -95,30 +101,32 @@ class Profile:
     d_out: Any = None
 
     def __post_init__(self) -> None:
-        both = {"d_in": self.d_in, "d_out": self.d_in if self.d_out is None else self.d_out}
-        arrays = {name: np.atleast_1d(arguments.reals(name, x, 0, 1)) for name, x in both.items()}
-        arrays["epsilon"] = np.atleast_1d(
-            arguments.reals("epsilon", self.epsilon, 0, np.inf, interval="[)")
-        )
-        if len({array.shape for array in arrays.values()}) > 1 or arrays["epsilon"].ndim != 1:
-            got = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-            raise ValueError(f"epsilon, d_in and d_out must be lists of one length, got {got}")
-        for array in arrays.values():
-            arguments.read_only(array)
-        arguments.store(self, **arrays)
+        d_in = np.atleast_1d(arguments.reals("d_in", self.d_in, 0, 1))
+        d_out = d_in
+        if self.d_out is not None:
+            d_out = np.atleast_1d(arguments.reals("d_out", self.d_out, 0, 1))
+        epsilon = arguments.reals("epsilon", self.epsilon, 0, np.inf, interval="[)")
+        epsilon = np.atleast_1d(epsilon)
+        if not epsilon.shape == d_in.shape == d_out.shape or epsilon.ndim != 1:
+            raise ValueError(
+                "epsilon, d_in and d_out must be lists of one length, "
+                f"got d_in {d_in.shape}, d_out {d_out.shape}, epsilon {epsilon.shape}"
+            )
+        arguments.read_only((epsilon, d_in, d_out))
+        arguments.store(self, epsilon=epsilon, d_in=d_in, d_out=d_out)
 
     @staticmethod
     def of(
         training: Stretches, epsilons: Any = EPSILONS, *, accountant: Accountant = "pld"
     ) -> "Profile":
-        """The profile of a training, by an accountant that errs on the safe side.
+        """Return the profile of a training, by an accountant that errs on the safe side.
 
         Parameters
         ----------
         training : Training or sequence of Training
-            What was stated; stretches of a training may have another noise or rate each.
+            The stated training, or its stretches, each with a noise and a rate of its own.
         epsilons : array
-            Where D_in and D_out are computed.
+            The ε at which D_in and D_out are computed.
         accountant : str
             ``"pld"``, nearly exact; or ``"rdp"``, if only Rényi divergences are claimed: then both
             numbers are the δ that follows from them.
@@ -130,7 +138,7 @@ class Profile:
 
 
 def stretches_of(training: Stretches, name: str = "training") -> tuple[Training, ...]:
-    """The stretches of a training, checked; ``name`` is for messages."""
+    """Return the stretches of a training, checked; ``name`` is for messages."""
     parts = tuple(training) if isinstance(training, list | tuple) else (training,)
     for part in parts:
         arguments.instance(name, part, Training, "Training(2.4224, 0.1, 100), or a list of such")
@@ -144,36 +152,45 @@ def _profile(
     stretches: tuple[Training, ...], epsilons: tuple[float, ...], accountant: Accountant
 ) -> Profile:
     grid = np.array(epsilons)
-    both = _by_rdp(stretches, grid) if accountant == "rdp" else _by_pld(stretches, grid, 128)
-    return _on_the_safe_side(grid, both)
+    if accountant == "rdp":
+        d_in, d_out = _by_rdp(stretches, grid)
+    else:
+        d_in, d_out = _by_pld(stretches, grid, _FINENESS)
+    return _on_the_safe_side(grid, d_in, d_out)
 
 
 @lru_cache(maxsize=256)
 def coarse_profile(
     stretches: tuple[Training, ...], share: float, epsilons: tuple[float, ...]
 ) -> Profile:
-    """The profile with so many times the noise, a little larger than :meth:`Profile.of`."""
+    """Return the profile with ``share`` times the noise, by wider cells than :meth:`Profile.of`.
+
+    It takes less time, and its numbers are a little larger.
+    """
     grid = np.array(epsilons)
     parts = tuple(part.with_noise(share) for part in stretches)
-    return _on_the_safe_side(grid, _by_pld(parts, grid, 16))
+    d_in, d_out = _by_pld(parts, grid, _COARSE_FINENESS)
+    return _on_the_safe_side(grid, d_in, d_out)
 
 
-def _on_the_safe_side(epsilon: NDArray[np.float64], both: list[NDArray[np.float64]]) -> Profile:
-    return Profile(epsilon, *(np.clip(each + _MARGIN, 0, 1) for each in both))
+def _on_the_safe_side(
+    epsilon: NDArray[np.float64], d_in: NDArray[np.float64], d_out: NDArray[np.float64]
+) -> Profile:
+    return Profile(epsilon, np.clip(d_in + _MARGIN, 0, 1), np.clip(d_out + _MARGIN, 0, 1))
 
 
 def _by_pld(
     stretches: tuple[Training, ...], epsilon: NDArray[np.float64], fineness: int
-) -> list[NDArray[np.float64]]:
-    """(D_in, D_out) from the laws of the privacy loss, rounded to the safe side."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return (D_in, D_out) from the laws of the privacy loss, rounded to the safe side."""
     from dp_accounting.pld import privacy_loss_distribution
 
-    plain = [
+    parts = [
         # Full batches are one step with less noise.
         Training(part.sigma / sqrt(part.steps), 1.0, 1) if part.sample_rate == 1 else part
         for part in stretches
     ]
-    interval = min(_interval(part, fineness) for part in plain)
+    interval = min(_interval(part, fineness) for part in parts)
     laws = [
         privacy_loss_distribution.from_gaussian_mechanism(
             part.sigma,
@@ -182,36 +199,34 @@ def _by_pld(
             pessimistic_estimate=True,
             use_connect_dots=True,
         ).self_compose(part.steps)
-        for part in plain
+        for part in parts
     ]
     total = laws[0]
     for law in laws[1:]:
         total = total.compose(law)
-    # Its public method has the larger of the two.
-    directions = (total._pmf_remove, total._pmf_add)
-    up, place = np.unique(epsilon, return_inverse=True)
-    return [np.asarray(law.get_delta_for_epsilon(up))[place] for law in directions]
+    ascending, place = np.unique(epsilon, return_inverse=True)
+    # The public method of the law of both returns the larger one of the two.
+    d_in = np.asarray(total._pmf_remove.get_delta_for_epsilon(ascending))[place]
+    d_out = np.asarray(total._pmf_add.get_delta_for_epsilon(ascending))[place]
+    return d_in, d_out
 
 
 def _interval(part: Training, fineness: int) -> float:
-    """The distance of the losses in a table: what those of a step differ by, divided by this.
-
-    At a 128th D is too large by about 1 in 30,000, at a 16th by 1 in 500.
-    """
+    """Return the distance of the losses in a table: the spread of a step's loss over fineness."""
     spread = part.sample_rate * sqrt(expm1(min(1 / part.sigma**2, 100.0)))
-    coarseness = accounting.coarseness(part.sigma, part.sample_rate, part.steps)
-    return coarseness * min(max(spread / fineness, 1e-5), 0.01)
+    distance = min(max(spread / fineness, 1e-5), 0.01)
+    return coarseness(part.sigma, part.sample_rate, part.steps) * distance
 
 
 def _by_rdp(
     stretches: tuple[Training, ...], epsilon: NDArray[np.float64]
-) -> list[NDArray[np.float64]]:
-    """The δ of Rényi divergences, for both directions."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the δ of Rényi divergences, for both directions."""
     from dp_accounting import rdp
 
-    with accounting.quiet_accountant():
-        spent = rdp.RdpAccountant()
+    with quiet_accountant():
+        accountant = rdp.RdpAccountant()
         for part in stretches:
-            spent.compose(accounting.event(part.sigma, part.steps, part.sample_rate))
-        delta = np.array([spent.get_delta(x) for x in epsilon.tolist()])
-    return [delta, delta]
+            accountant.compose(event(part.sigma, part.steps, part.sample_rate))
+        delta = np.array([accountant.get_delta(x) for x in epsilon.tolist()])
+    return delta, delta

@@ -25,7 +25,9 @@ from oralib.dpsgd.setting import DpSgd, Dropping, loads_and_widths
 from oralib.ground.jit import jit
 from oralib.ground.types import Array
 
-#: The scores of all canaries must fit into memory.
+__all__ = ["simulate_hopping"]
+
+#: The most canaries whose scores are kept in memory.
 MOST_CANARIES = 10**8
 
 
@@ -42,7 +44,7 @@ def simulate_hopping(
     guesses : int
         The number of guesses, at most the number of canaries that are active in the end.
     dropping : Dropping or None
-        Which canaries to drop and to crowd; None for no dropping.
+        The schedule by which canaries are dropped and crowded; None for neither.
 
     Examples
     --------
@@ -63,20 +65,22 @@ def hopping_counts(
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """Like :func:`simulate_hopping`, for several numbers of guesses, the largest first.
+    """Return the counts of :func:`simulate_hopping` for falling numbers of guesses.
 
     ``norm`` is that of a canary's gradient; it is above 1 if gradients are not clipped.
     """
-    plan = _tables(dpsgd, dropping, norm)
-    most = int(plan.loads[-1] @ plan.widths)
-    game, block = "one-run DP-SGD, hopping", partial(_audits, plan)
-    return play_audits(game, block, dpsgd, guesses, most, trials, seed, dropping)
+    plan = _plan(dpsgd, dropping, norm)
+    game = "one-run DP-SGD, hopping"
+    active_in_the_end = int(plan.loads[-1] @ plan.widths)
+    block = partial(_audits, plan)
+    return play_audits(game, block, dpsgd, guesses, active_in_the_end, trials, seed, dropping)
 
 
-class _Tables(NamedTuple):
-    """What every trial shares: ``table[t, b]`` is the row of ``values`` for step t and band b.
+class _Plan(NamedTuple):
+    """The numbers that all trials share; ``table[t, b]`` is the table for step t and band b.
 
-    It has the log-likelihood ratios at points that begin at ``low`` and are ``step`` apart.
+    A table has a row of ``values``: the log-likelihood ratios at points that begin at its ``low``
+    and are ``step`` apart.
     """
 
     n: int
@@ -91,28 +95,38 @@ class _Tables(NamedTuple):
     values: NDArray[np.float64]
 
 
-def _tables(dpsgd: DpSgd, dropping: Dropping | None, norm: float) -> _Tables:
+def _plan(dpsgd: DpSgd, dropping: Dropping | None, norm: float) -> _Plan:
     loads, widths = loads_and_widths(dpsgd, dropping)
     if dpsgd.n > MOST_CANARIES:
         raise ValueError(f"n must be at most {MOST_CANARIES}, got n={dpsgd.n}")
     distinct, index = np.unique(loads, return_inverse=True)
     tables = [ratio_table(load, dpsgd.sample_rate, dpsgd.sigma)[:3] for load in distinct.tolist()]
     low, step, values = (np.array(part) for part in zip(*tables, strict=True))
-    rates = dpsgd.sample_rate, dpsgd.sigma, norm
-    return _Tables(dpsgd.n, *rates, loads, widths, index.reshape(loads.shape), low, step, values)
+    return _Plan(
+        n=dpsgd.n,
+        sample_rate=dpsgd.sample_rate,
+        sigma=dpsgd.sigma,
+        norm=norm,
+        loads=loads,
+        widths=widths,
+        table=index.reshape(loads.shape),
+        low=low,
+        step=step,
+        values=values,
+    )
 
 
-def _audits(plan: _Tables, ks: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
-    """Right guesses in ``size`` audits: in each, train and guess the scores farthest from 0."""
+def _audits(plan: _Plan, ks: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
+    """Return the right guesses of ``size`` audits: train, and guess scores farthest from 0."""
     v = np.empty((size, ks.size), dtype=np.int64)
     for trial in range(size):
         canaries = _hop(plan, rng)
         certainty = np.abs(canaries.score)
-        least = np.partition(certainty, -ks[0])[-ks[0]]
-        best = np.flatnonzero(certainty >= least)
+        limit = np.partition(certainty, -ks[0])[-ks[0]]
+        best = np.flatnonzero(certainty >= limit)
         best = best[np.argsort(-certainty[best], kind="stable")[: ks[0]]]  # the first of equal ones
-        right = np.cumsum((canaries.score[best] > 0) == canaries.coin[best])
-        v[trial] = right[ks - 1]
+        is_right = (canaries.score[best] > 0) == canaries.coin[best]
+        v[trial] = np.cumsum(is_right)[ks - 1]
     return v
 
 
@@ -124,20 +138,23 @@ class _Active(NamedTuple):
 
 
 @jit
-def _hop(plan: _Tables, rng: Generator) -> _Active:
-    """Simulate one training run: those who are active in the end.
+def _hop(plan: _Plan, rng: Generator) -> _Active:
+    """Simulate one training run, and return the canaries that are active in the end.
 
     Toss the coins. Then in each step sort the active canaries by the size of their scores, and drop
     those that the schedule no longer wants. The others take places, band by band: within a band
     they lie in rows as wide as the band has coordinates, and each row is turned by a random amount.
     Draw batches and noise, and add to each score what its coordinate shows.
     """
-    n, loads, widths = plan.n, plan.loads, plan.widths
+    n = plan.n
+    loads = plan.loads
+    widths = plan.widths
     canaries = _Active(np.zeros(n), np.empty(n, dtype=np.bool_))
     spare = _Active(np.empty(n), np.empty(n, dtype=np.bool_))
     for i in range(n):
         canaries.coin[i] = rng.random() < 0.5
-    row, column = np.empty(n + 1, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
+    row = np.empty(n + 1, dtype=np.int32)
+    column = np.empty(n + 1, dtype=np.int32)
     first = np.zeros(widths.size + 1, dtype=np.int64)
     active = n
     for t in range(loads.shape[0]):
@@ -152,7 +169,8 @@ def _hop(plan: _Tables, rng: Generator) -> _Active:
         for band in range(widths.size):
             end = start + loads[t, band] * widths[band]
             ones = slice(first[band], first[band + 1])
-            score, table = canaries.score[start:end], plan.table[t, band]
+            score = canaries.score[start:end]
+            table = plan.table[t, band]
             _step(plan, table, score, row[ones], column[ones], widths[band], rng)
             start = end
     return _Active(canaries.score[:active], canaries.coin[:active])
@@ -167,7 +185,8 @@ def _line_up(
     for band in range(widths.size):
         for i in range(load[band]):
             for j in range(widths[band]):
-                row[ones], column[ones] = i, j
+                row[ones] = i
+                column[ones] = j
                 ones += coin[place]  # without an unpredictable branch
                 place += 1
         first[band + 1] = ones
@@ -175,13 +194,15 @@ def _line_up(
 
 @jit
 def _step(
-    plan: _Tables, table: int, score: Array, row: Array, column: Array, width: int, rng: Generator
+    plan: _Plan, table: int, score: Array, row: Array, column: Array, width: int, rng: Generator
 ) -> None:
     """Simulate one step on the coordinates of a band, and add what it shows to the scores.
 
     ``row`` and ``column`` are those of the included canaries: only they can be in a batch.
     """
-    low, step, values = plan.low[table], plan.step[table], plan.values[table]
+    low = plan.low[table]
+    step = plan.step[table]
+    values = plan.values[table]
     rows = score.size // width
     turn = rng.integers(0, width, rows)
     noisy = np.zeros(2 * width)  # twice, so that a turned row is contiguous
@@ -195,18 +216,21 @@ def _step(
         y = noisy[j] + noisy[j + width] + plan.sigma * rng.standard_normal()
         noisy[j] = noisy[j + width] = interpolate(values, low, step, y)
     for i in range(rows):  # in slices, which the compiler can add several numbers at a time
-        here, turned = score[i * width : (i + 1) * width], noisy[turn[i] : turn[i] + width]
+        row_score = score[i * width : (i + 1) * width]
+        turned = noisy[turn[i] : turn[i] + width]
         for j in range(width):
-            here[j] += turned[j]
+            row_score[j] += turned[j]
 
 
-#: Scores are sorted by their size to a thousandth, up to 8: finer does not matter.
-_KEYS, _KEYS_PER_UNIT = 8192, 1024.0
+#: The keys by which :func:`_sort` sorts scores: to a thousandth, and up to 8.
+_KEYS = 8192
+#: The keys for scores that differ by 1.
+_KEYS_PER_UNIT = 1024.0
 
 
 @jit
 def _sort(active: int, wanted: int, canaries: _Active, spare: _Active) -> None:
-    """A counting sort by the size of scores, which drops those beyond ``wanted``."""
+    """Sort by the size of scores, by counting, and drop the canaries beyond ``wanted``."""
     place = np.zeros(_KEYS + 1, dtype=np.int64)
     for i in range(active):
         place[_key(canaries.score[i]) + 1] += 1
@@ -214,12 +238,14 @@ def _sort(active: int, wanted: int, canaries: _Active, spare: _Active) -> None:
         place[key + 1] += place[key]
     for i in range(active):
         key = _key(canaries.score[i])
-        spare.score[place[key]], spare.coin[place[key]] = canaries.score[i], canaries.coin[i]
+        spare.score[place[key]] = canaries.score[i]
+        spare.coin[place[key]] = canaries.coin[i]
         place[key] += 1
-    canaries.score[:wanted], canaries.coin[:wanted] = spare.score[:wanted], spare.coin[:wanted]
+    canaries.score[:wanted] = spare.score[:wanted]
+    canaries.coin[:wanted] = spare.coin[:wanted]
 
 
 @jit
 def _key(score: float) -> int:
-    """Small for a large score."""
+    """Return the key of a score: the larger the score, the smaller."""
     return _KEYS - 1 - int(min(abs(score) * _KEYS_PER_UNIT, _KEYS - 1.0))

@@ -30,6 +30,8 @@ from oralib.ground import arguments
 from oralib.ground.jit import jit
 from oralib.ground.types import VIEWS, Array, Feedback, View
 
+__all__ = ["simulate_likelihood"]
+
 
 def simulate_likelihood(
     dpsgd: DpSgd,
@@ -45,9 +47,10 @@ def simulate_likelihood(
     Parameters
     ----------
     sees : str
-        Whether the guesser looks at the ``"sum"`` of the noisy gradients or at all ``"steps"``.
+        The outputs that the guesser sees: the ``"sum"`` of the noisy gradients, or all ``"steps"``.
     feedback : str
-        ``"none"``, or ``"one-way"``: it is shown the coins of elements on which it abstains.
+        ``"none"``, or ``"one-way"``: the guesser is shown the coins of elements on which it
+        abstains.
 
     Examples
     --------
@@ -66,19 +69,24 @@ def simulate_likelihood(
 def likelihood_counts(
     dpsgd: DpSgd, guesses: Sequence[int], *, sees: View, feedback: Feedback, trials: int, seed: int
 ) -> list[Counts]:
-    """Like :func:`simulate_likelihood`, for several numbers of guesses, the largest first."""
-    # A sum is one step with T draws of each element, and with the noise of T steps.
-    draws, rounds = (dpsgd.steps, 1) if sees == "sum" else (1, dpsgd.steps)
-    rate, noise = dpsgd.sample_rate, dpsgd.sigma * sqrt(draws)
+    """Return the counts of :func:`simulate_likelihood` for falling numbers of guesses."""
+    if sees == "sum":  # the same as one step with T draws of each element and the noise of T steps
+        draws = dpsgd.steps
+        rounds = 1
+    else:
+        draws = 1
+        rounds = dpsgd.steps
+    rate = dpsgd.sample_rate
+    noise = dpsgd.sigma * sqrt(draws)
     tables = likelihood_tables(dpsgd.per_coordinate, draws, rate, noise)
-    d, one_way = dpsgd.used_coordinates, feedback == "one-way"
+    d = dpsgd.used_coordinates
+    one_way = feedback == "one-way"
 
     def block(ks: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
         return _audit_block(size, d, draws, rounds, rate, noise, tables, ks, one_way, rng)
 
     game = f"{'one-way' if one_way else 'one-run'} DP-SGD, likelihood"
-    how = dpsgd.n, trials, seed, sees
-    return play_audits(game, block, dpsgd, guesses, *how, feedback=feedback)
+    return play_audits(game, block, dpsgd, guesses, dpsgd.n, trials, seed, sees, feedback=feedback)
 
 
 class LikelihoodTables(NamedTuple):
@@ -95,11 +103,12 @@ class LikelihoodTables(NamedTuple):
 
 @lru_cache(maxsize=64)
 def likelihood_tables(s: int, draws: int, sample_rate: float, noise: float) -> LikelihoodTables:
-    """The tables for m = 0, ..., s included elements, each drawn ``draws`` times."""
+    """Return the tables for m = 0, ..., s included elements, each drawn ``draws`` times."""
     if s > 1000:
         raise ValueError(f"n / d must be at most 1000, to weigh every count, got n / d = {s}")
     reach = 8 * sqrt(noise**2 + s * draws * sample_rate)
-    low, high = -reach, s * draws * sample_rate + reach
+    low = -reach
+    high = s * draws * sample_rate + reach
     step = (high - low) / (POINTS - 1)
     values = _log_likelihoods(s, draws, sample_rate, noise, low, step)
     return LikelihoodTables(low, step, values, np.array([lgamma(i + 1) for i in range(s + 1)]))
@@ -130,7 +139,7 @@ def _audit_block(
     one_way: bool,
     rng: Generator,
 ) -> Array:
-    """Right guesses in each of several audits, a column for each number of guesses.
+    """Return the right guesses of several audits, a column for each number of guesses.
 
     In each, toss the coins of all elements; in each round and for each coordinate draw how many are
     in the batch, and add noise. Then guess the elements whose coins are best known from that.
@@ -157,7 +166,7 @@ def _audit_block(
 
 @jit
 def log_likelihoods(y: Array, tables: LikelihoodTables) -> Array:
-    """What noisy gradients say about the number of included elements, a row for each coordinate."""
+    """Return log P[gradients | m of s included], a row per coordinate, m = 0, ..., s."""
     likelihood = np.zeros((y.shape[1], tables.values.shape[0]))
     for j, m in np.ndindex(likelihood.shape):
         for t in range(y.shape[0]):
@@ -167,7 +176,7 @@ def log_likelihoods(y: Array, tables: LikelihoodTables) -> Array:
 
 @jit
 def beliefs(likelihood: Array, factorials: Array) -> Array:
-    """For each coordinate the log-odds that one of its elements is included, no coin shown."""
+    """Return each coordinate's log-odds that one of its elements is included, no coin shown."""
     belief = np.empty(likelihood.shape[0])
     for j in range(belief.size):
         belief[j] = log_odds(likelihood[j], likelihood.shape[1] - 1, 0, factorials)
@@ -175,12 +184,13 @@ def beliefs(likelihood: Array, factorials: Array) -> Array:
 
 
 @jit
-def log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> float:
-    """The log-odds that an element is included, ``unknown`` of s left and ``seen`` ones shown."""
+def log_odds(likelihood: Array, unknown: int, ones: int, factorials: Array) -> float:
+    """Return the log-odds that an unknown element is included; ``ones`` were shown as included."""
     m = np.arange(unknown + 1)
-    level = likelihood[seen : seen + m.size] - factorials[m] - factorials[unknown - m]
+    level = likelihood[ones : ones + m.size] - factorials[m] - factorials[unknown - m]
     weight = np.exp(level - level.max())
-    included, excluded = (m * weight).sum(), ((unknown - m) * weight).sum()
+    included = (m * weight).sum()
+    excluded = ((unknown - m) * weight).sum()
     if included > 0 and excluded > 0:
         return np.log(included) - np.log(excluded)
     # Beyond the range of the exponential: both sums by their logarithms.
@@ -194,18 +204,18 @@ def log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> f
 @jit
 def _right_of_likeliest(coins: Array, belief: Array, ks: Array) -> Array:
     """Guess the elements of the most promising coordinates; of the last one only as many as fit."""
-    right = np.zeros(ks.size, dtype=np.int64)
+    v = np.zeros(ks.size, dtype=np.int64)
     order = np.argsort(-np.abs(belief))
     for i in range(ks.size):
         left = ks[i]
         for j in order:
-            taken = min(left, coins.shape[1])
-            ones = coins[j, :taken].sum()
-            right[i] += ones if belief[j] > 0 else taken - ones
-            left -= taken
+            guesses = min(left, coins.shape[1])
+            ones = coins[j, :guesses].sum()
+            v[i] += ones if belief[j] > 0 else guesses - ones
+            left -= guesses
             if left == 0:
                 break
-    return right
+    return v
 
 
 @jit
@@ -214,22 +224,25 @@ def _right_after_feedback(
 ) -> Array:
     """Show the least promising element until k are left, and guess those; then go on to fewer."""
     d, s = coins.shape
-    shown, seen = np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.int64)
+    # For each coordinate, the coins that were shown, and how many of them are 1.
+    revealed = np.zeros(d, dtype=np.int64)
+    revealed_ones = np.zeros(d, dtype=np.int64)
     queue = [(abs(belief[j]), j) for j in range(d)]
     heapify(queue)
-    right, left = np.zeros(ks.size, dtype=np.int64), d * s
+    v = np.zeros(ks.size, dtype=np.int64)
+    left = d * s
     for i in range(ks.size):
         while left > ks[i]:
             j = queue[0][1]
-            seen[j] += coins[j, shown[j]]
-            shown[j] += 1
+            revealed_ones[j] += coins[j, revealed[j]]
+            revealed[j] += 1
             left -= 1
-            if shown[j] == s:
-                heappop(queue)  # nothing is left to show; others may be just as certain
+            if revealed[j] == s:
+                heappop(queue)  # no element is left to show; others may be just as certain
             else:
-                belief[j] = log_odds(likelihood[j], s - shown[j], seen[j], factorials)
+                belief[j] = log_odds(likelihood[j], s - revealed[j], revealed_ones[j], factorials)
                 heapreplace(queue, (abs(belief[j]), j))
         for j in range(d):
-            ones = coins[j, shown[j] :].sum()
-            right[i] += ones if belief[j] > 0 else s - shown[j] - ones
-    return right
+            ones = coins[j, revealed[j] :].sum()
+            v[i] += ones if belief[j] > 0 else s - revealed[j] - ones
+    return v

@@ -13,7 +13,9 @@ from oralib.ground.binomial import log_pmf
 from oralib.ground.jit import jit
 from oralib.ground.types import Array
 
-#: Points of a table.
+__all__ = ["interpolate", "log_mixture", "log_weights", "ratio_table", "window"]
+
+#: The points of a table.
 POINTS = 1024
 
 #: Counts of a smaller log-probability, about 1e-18, are left out of a table.
@@ -22,7 +24,7 @@ LEAST_LOG_PMF = -42.0
 
 @jit
 def window(r: int, q: float, least: float) -> tuple[int, int]:
-    """The first and last count of Bin(r, q) with a log-probability above ``least``."""
+    """Return the first and last count of Bin(r, q) with a log-probability above ``least``."""
     if q == 1:
         return r, r
     first = last = int(r * q)
@@ -35,14 +37,14 @@ def window(r: int, q: float, least: float) -> tuple[int, int]:
 
 @jit
 def log_weights(r: int, q: float) -> tuple[int, Array]:
-    """The first likely count of Bin(r, q), and the log-probabilities from it to the last one."""
+    """Return the first likely count of Bin(r, q), and log-probabilities from it to the last."""
     first, last = window(r, q, LEAST_LOG_PMF)
     return first, np.array([log_pmf(m, r, q, 1 - q) for m in range(first, last + 1)])
 
 
 @jit
 def log_mixture(y: float, first: int, weight: Array, noise: float) -> float:
-    """The log-density at y of a count plus normal noise, up to a constant.
+    """Return the log-density at y of a count plus normal noise, up to a constant.
 
     ``weight`` has the log-probabilities of the counts, beginning with ``first``.
     """
@@ -56,18 +58,8 @@ def log_mixture(y: float, first: int, weight: Array, noise: float) -> float:
 
 
 @jit
-def log_mixtures(y: Array, first: int, weight: Array, noises: Array) -> Array:
-    """The sum of :func:`log_mixture` over all y, for each of several noises."""
-    total = np.zeros(noises.size)
-    for i in range(noises.size):
-        for each in y:
-            total[i] += log_mixture(each, first, weight, noises[i])
-    return total
-
-
-@jit
 def interpolate(values: Array, low: float, step: float, y: float) -> float:
-    """A table's value at y, linear between its points and beyond its ends."""
+    """Return a table's value at y, linear between its points and beyond its ends."""
     x = (y - low) / step
     entry = min(max(int(x), 0), values.size - 2)
     x -= entry
@@ -78,15 +70,16 @@ def interpolate(values: Array, low: float, step: float, y: float) -> float:
 def ratio_table(
     load: int, sample_rate: float, sigma: float
 ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]]:
-    """What the noisy gradient of a coordinate says about one of its ``load`` canaries.
+    """Tabulate the log-likelihood ratio of a noisy gradient for one of its ``load`` canaries.
 
-    The first point of the table and its step, the log-likelihood ratios, included against excluded,
-    and the log-densities without the canary, up to a constant. Each of the others is in the batch
-    with probability sample_rate / 2.
+    Returns the first point of the table and its step, the log-likelihood ratios, included against
+    excluded, and the log-densities without the canary, up to a constant. Each of the other canaries
+    of the coordinate is in the batch with probability sample_rate / 2.
     """
     mean = (load - 1) * sample_rate / 2
     reach = 8 * sqrt(sigma**2 + mean) + 1
-    low, step = mean - reach, 2 * reach / (POINTS - 1)
+    low = mean - reach
+    step = 2 * reach / (POINTS - 1)
     return low, step, *_log_ratios(load, sample_rate, sigma, low, step)
 
 
@@ -95,7 +88,8 @@ def _log_ratios(
     load: int, sample_rate: float, sigma: float, low: float, step: float
 ) -> tuple[Array, Array]:
     first, weight = log_weights(load - 1, sample_rate / 2)
-    ratio, density = np.empty(POINTS), np.empty(POINTS)
+    ratio = np.empty(POINTS)
+    density = np.empty(POINTS)
     for i in range(POINTS):
         y = low + i * step
         density[i] = log_mixture(y, first, weight, sigma)
@@ -107,17 +101,3 @@ def _log_ratios(
         else:  # beyond the range of the exponential
             ratio[i] = np.logaddexp(0.0, np.log(sample_rate) + gain)
     return ratio, density
-
-
-def log_ratios(y: Array, load: int, sample_rate: float, sigma: float) -> Array:
-    """What noisy gradients of coordinates with ``load`` canaries say about one of them."""
-    low, step, values, _ = ratio_table(load, sample_rate, sigma)
-    return np.asarray(_interpolate_all(values, low, step, y))
-
-
-@jit
-def _interpolate_all(values: Array, low: float, step: float, y: Array) -> Array:
-    shown = np.empty(y.size)
-    for i in range(y.size):
-        shown[i] = interpolate(values, low, step, y[i])
-    return shown

@@ -10,11 +10,14 @@ from oralib.dpsgd.accounting import SIGMA_RANGE, noise_multiplier
 from oralib.ground import arguments
 from oralib.ground.types import Accountant
 
-#: Coordinates are crowded in this many bands of equal width.
+__all__ = ["DpSgd", "Dropping"]
+
+#: Bands of coordinates, of equal width, for :attr:`Dropping.crowding`.
 BANDS = 10
-#: Canaries are dropped at most this many times; in a longer training not after every step.
+#: The most stages of a training: canaries are dropped between stages, and a training with more
+#: steps has several to a stage.
 STAGES = 1000
-#: The loads of all steps must fit into memory.
+#: The most steps of a training whose loads :func:`loads_and_widths` keeps in memory.
 MOST_STEPS = 10**6
 
 
@@ -52,7 +55,8 @@ class DpSgd:
     sigma: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        n, d = arguments.integer("n", self.n, 1), arguments.integer("d", self.d, 1)
+        n = arguments.integer("n", self.n, 1)
+        d = arguments.integer("d", self.d, 1)
         if n > d:
             arguments.multiple("n", n, d, "d, if n exceeds it")
         steps = arguments.integer("steps", self.steps, 1)
@@ -64,7 +68,9 @@ class DpSgd:
     def calibrated(
         cls, epsilon: float, delta: float, *, accountant: Accountant = "rdp", **setting: Any
     ) -> Self:
-        """A training run with the noise of an (ε, δ) claim, by :func:`oralib.noise_multiplier`.
+        """Return a training run with the noise of an (ε, δ) claim, by an accountant.
+
+        The noise is that of :func:`oralib.noise_multiplier`.
 
         >>> DpSgd.calibrated(2.0, 1e-5, n=4000)
         DpSgd(n=4000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
@@ -86,7 +92,7 @@ class DpSgd:
 
 @dataclass(frozen=True)
 class Dropping:
-    """How the number of active canaries falls, and how unevenly they share the coordinates.
+    """The schedule by which canaries are dropped, and how unevenly they share the coordinates.
 
     Attributes
     ----------
@@ -95,8 +101,8 @@ class Dropping:
     until : float
         The share of the training after which no more are dropped, in (0, 1].
     bend : float
-        In [0.1, 10]. With 1 the number of active canaries falls by the same factor in each step;
-        above 1 it falls slowly at first.
+        The shape of the fall, in [0.1, 10]. With 1 the number of active canaries falls by the same
+        factor in each step; above 1 it falls slowly at first.
     crowding : pair of float
         The target ratio between the most and the least crowded coordinates, early and at the end,
         each at least 1; in between it changes geometrically. The most promising canaries, by the
@@ -128,7 +134,7 @@ class Dropping:
         )
 
     def loads(self, dpsgd: DpSgd) -> NDArray[np.int64]:
-        """How many canaries share a coordinate: a row for each step, a column for each band.
+        """Return how many canaries share a coordinate: a row per step, a column per band.
 
         Canaries are divided into bands by the size of their scores, the most promising ones first;
         in the first step all loads are equal.
@@ -136,7 +142,7 @@ class Dropping:
         return loads_and_widths(dpsgd, self)[0]
 
     def active(self, dpsgd: DpSgd) -> NDArray[np.int64]:
-        """The number of active canaries in each step."""
+        """Return the number of active canaries in each step."""
         loads, widths = loads_and_widths(dpsgd, self)
         return loads @ widths
 
@@ -144,7 +150,7 @@ class Dropping:
 def loads_and_widths(
     dpsgd: DpSgd, dropping: Dropping | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The canaries per coordinate of each step and band, and the coordinates of each band."""
+    """Return the canaries per coordinate, of each step and band, and the width of each band."""
     arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     if dpsgd.steps > MOST_STEPS:
         raise ValueError(f"steps must be at most {MOST_STEPS}, got steps={dpsgd.steps}")
@@ -154,7 +160,8 @@ def loads_and_widths(
     arguments.instance("dropping", dropping, Dropping, "Dropping(final=3)")
     bands = min(BANDS, dpsgd.used_coordinates)
     widths = np.diff(np.arange(bands + 1) * dpsgd.used_coordinates // bands)
-    s, starts = dpsgd.per_coordinate, stages(dpsgd)
+    s = dpsgd.per_coordinate
+    starts = stages(dpsgd)
     loads = np.full((starts.size, bands), s)
     first, last = dropping.crowding
     for stage, t in enumerate(starts.tolist()[1:], start=1):
@@ -170,6 +177,6 @@ def loads_and_widths(
 
 
 def stages(dpsgd: DpSgd) -> NDArray[np.int64]:
-    """The first step of each stage of a training run."""
+    """Return the first step of each stage of a training run."""
     count = min(dpsgd.steps, STAGES)
     return np.arange(count) * dpsgd.steps // count

@@ -22,7 +22,9 @@ from oralib.ground.binomial import log_pmf
 from oralib.ground.jit import jit
 from oralib.ground.types import Array
 
-#: Log-probability that no draw can notice: a uniform double has 53 bits.
+__all__ = ["simulate_dpsgd"]
+
+#: Outcomes of a smaller log-probability are left out: a 53-bit uniform never reaches them.
 _LEAST_LOG_PROBABILITY = log(1e-25)
 
 
@@ -38,12 +40,13 @@ def simulate_dpsgd(dpsgd: DpSgd, guesses: int, *, trials: int = 1, seed: int) ->
     """
     arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     k = arguments.integer("guesses", guesses, 1, dpsgd.n)
-    used, s = dpsgd.used_coordinates, dpsgd.per_coordinate
+    d = dpsgd.used_coordinates
+    s = dpsgd.per_coordinate
     law = _coordinate_law(s, dpsgd.steps, dpsgd.sample_rate)
     noise = dpsgd.sigma * sqrt(dpsgd.steps)
 
     def block(_: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
-        return _audit_block(size, used, s, k, noise, law, rng)[:, None]
+        return _audit_block(size, d, s, k, noise, law, rng)[:, None]
 
     return play_audits("one-run DP-SGD", block, dpsgd, [k], dpsgd.n, trials, seed)[0]
 
@@ -60,20 +63,24 @@ class _CoordinateLaw(NamedTuple):
 @lru_cache(maxsize=64)
 def _coordinate_law(s: int, steps: int, sample_rate: float) -> _CoordinateLaw:
     # m and N are spread over some 21 standard deviations, see _LEAST_LOG_PROBABILITY.
-    spread_m, spread_n = min(s, 11 * sqrt(s)), 21 * sqrt(s * steps * sample_rate) + 1
+    spread_m = min(s, 11 * sqrt(s))
+    spread_n = 21 * sqrt(s * steps * sample_rate) + 1
     if spread_m * spread_n > 3e7:
         raise ValueError(
             "n / d and steps must be small enough to tabulate the law of a coordinate, "
             f"got n / d = {s} and steps={steps}"
         )
-    m, total, probability = _joint_law(s, steps, sample_rate)
+    m, total, probability = joint_law(s, steps, sample_rate)
     return _CoordinateLaw(m, total, *_alias(probability))
 
 
 @jit
-def _joint_law(s: int, steps: int, sample_rate: float) -> tuple[Array, Array, Array]:
-    """All (m, N) that are not negligible, and their probabilities."""
-    ms, totals, levels = [0], [0], [0.0]
+def joint_law(s: int, steps: int, sample_rate: float) -> tuple[Array, Array, Array]:
+    """Return all (m, N) that are not negligible, and their probabilities."""
+    # Each list begins with an entry that tells the compiler its type.
+    ms = [0]
+    totals = [0]
+    levels = [0.0]
     low, high = window(s, 0.5, _LEAST_LOG_PROBABILITY)
     for m in range(low, high + 1):
         weight = log_pmf(m, s, 0.5, 0.5)
@@ -87,14 +94,15 @@ def _joint_law(s: int, steps: int, sample_rate: float) -> tuple[Array, Array, Ar
 
 @jit
 def _alias(probability: Array) -> tuple[Array, Array]:
-    """Walker's alias method: entry i yields i if a uniform lies below cut[i], else alias[i]."""
+    """Make the table of Walker's method: i yields i if a uniform is below cut[i], else alias[i]."""
     size = probability.size
     cut = probability * (size / probability.sum())
     alias = np.arange(size)
     small = [i for i in range(size) if cut[i] < 1]
     large = [i for i in range(size) if cut[i] >= 1]
     while len(small) > 0 and len(large) > 0:
-        poor, rich = small.pop(), large[-1]
+        poor = small.pop()
+        rich = large[-1]
         alias[poor] = rich
         cut[rich] -= 1 - cut[poor]
         if cut[rich] < 1:
@@ -108,7 +116,7 @@ def _alias(probability: Array) -> tuple[Array, Array]:
 def _audit_block(
     trials: int, d: int, s: int, k: int, noise: float, law: _CoordinateLaw, rng: Generator
 ) -> Array:
-    """Right guesses in each of several audits at the highest and the lowest coordinates."""
+    """Return the right guesses of several audits at the highest and the lowest coordinates."""
     v = np.empty(trials, dtype=np.int64)
     included = np.empty(d, dtype=np.int64)
     score = np.empty(d)
@@ -126,28 +134,31 @@ def _audit_block(
 
 @jit
 def _right_at_both_ends(score: Array, included: Array, s: int, k: int, rng: Generator) -> int:
-    """How many of the k guesses are right, given each coordinate's score and included elements."""
+    """Return the number of right guesses, from each coordinate's score and included elements."""
     d = score.size
-    high, low = k - k // 2, k // 2
+    low = k // 2
+    high = k - low
     # Whole coordinates are taken from both ends of the order; at most two only in part.
-    first, last = min(low // s, d - 1), max(d - 1 - high // s, 0)
+    first = min(low // s, d - 1)
+    last = max(d - 1 - high // s, 0)
     # Selection instead of sorting: the order within the three parts between them does not matter.
     order = np.arange(d)
     _select(score, order, first, 0)
     if last > first:
         _select(score, order, last, first)
-    right = 0
+    v = 0
     for j in range(d - high // s, d):
-        right += included[order[j]]
+        v += included[order[j]]
     for j in range(low // s):
-        right += s - included[order[j]]
-    high, low = high % s, low % s
+        v += s - included[order[j]]
+    high %= s
+    low %= s
     ones = included[order[last]]
     if first == last:  # both parts fall into one coordinate
         drawn = ones_among(high, ones, s, rng)
-        return right + drawn + low - ones_among(low, ones - drawn, s - high, rng)
-    right += ones_among(high, ones, s, rng)
-    return right + low - ones_among(low, included[order[first]], s, rng)
+        return v + drawn + low - ones_among(low, ones - drawn, s - high, rng)
+    v += ones_among(high, ones, s, rng)
+    return v + low - ones_among(low, included[order[first]], s, rng)
 
 
 @jit
@@ -155,7 +166,8 @@ def _select(score: Array, order: Array, place: int, low: int) -> None:
     """Sort ``order`` by score from ``low`` on, as far as ``place`` can tell (Hoare's selection)."""
     high = order.size - 1  # by hand: Numba compiles argpartition for as long as a whole audit
     while low < high:
-        pivot, middle = score[order[high]], low  # any will do: there is no order, and no tie
+        pivot = score[order[high]]  # any will do: there is no order, and no tie
+        middle = low
         for i in range(low, high):
             if score[order[i]] < pivot:
                 order[i], order[middle] = order[middle], order[i]
@@ -163,4 +175,7 @@ def _select(score: Array, order: Array, place: int, low: int) -> None:
         order[middle], order[high] = order[high], order[middle]
         if middle == place:
             break
-        low, high = (low, middle - 1) if place < middle else (middle + 1, high)
+        if place < middle:
+            high = middle - 1
+        else:
+            low = middle + 1

@@ -1,1 +1,1 @@
-"""The helpers that every room stands on: arguments, kernels, rounding, random streams, text."""
+"""The helpers that every other module stands on: arguments, kernels, rounding, random streams."""

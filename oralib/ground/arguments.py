@@ -9,15 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 T = TypeVar("T")
 
-#: Largest count that is still exact as a double.
+#: The largest count that is still exact as a double.
 LARGEST_COUNT = 2**53
 
-#: Numbers that an array of objects may hold, as pandas columns do; truth values do not count.
+#: Types of numbers in an array of objects, such as a column of pandas; truth values are none.
 _NUMBERS = {int, np.int64, np.int32, float, np.float64, np.float32}
 
 
 def path(name: str, value: Any) -> Path:
-    """``value``, a path or a string, as a path."""
+    """Return ``value``, a path or a string, as a path."""
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name} must be a path, got {name}={value!r}")
     return Path(value)
@@ -26,7 +26,7 @@ def path(name: str, value: Any) -> Path:
 def reals(
     name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
 ) -> NDArray[np.float64]:
-    """``value`` as an array of floats in an interval, e.g. ``interval="(]"`` for (low, high]."""
+    """Return ``value`` as an array of floats in an interval; ``interval="(]"`` is (low, high]."""
     if isinstance(value, float) and low < value < high:
         return np.array(value)  # the usual case, far faster than what follows
     array = _numbers(name, value, "a number").astype(np.float64)
@@ -37,7 +37,7 @@ def reals(
 
 
 def integers(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> NDArray[np.int64]:
-    """``value`` as an array of integers between ``low`` and ``high``; 7.0 passes, 7.5 does not."""
+    """Return ``value`` as an array of integers in [low, high]; 7.0 passes, 7.5 does not."""
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return np.array(value, dtype=np.int64)  # the usual case, far faster than what follows
     array = _numbers(name, value, "an integer")
@@ -53,34 +53,34 @@ def integers(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> 
 def real(
     name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
 ) -> float:
-    """``value`` as one float in an interval."""
+    """Return ``value`` as one float in an interval."""
     return float(_scalar(name, value, reals(name, value, low, high, interval=interval)))
 
 
 def integer(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> int:
-    """``value`` as one integer between ``low`` and ``high``."""
+    """Return ``value`` as one integer between ``low`` and ``high``."""
     return int(_scalar(name, value, integers(name, value, low, high)))
 
 
 def beta_and_delta(beta: Any, delta: Any = 0.0) -> tuple[float, float]:
-    """How often a bound may fail, and the δ of (ε, δ)-DP."""
+    """Return the probability β that a bound fails, and the δ of (ε, δ)-DP."""
     return real("beta", beta, 0, 1, interval="()"), real("delta", delta, 0, 1)
 
 
 def betas_and_deltas(beta: ArrayLike, delta: ArrayLike = 0.0) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Like :func:`beta_and_delta`, for arrays."""
+    """Return what :func:`beta_and_delta` does, for arrays."""
     return reals("beta", beta, 0, 1, interval="()"), reals("delta", delta, 0, 1)
 
 
 def seed(value: Any, name: str = "seed") -> int:
-    """A seed: any integer that is at least 0, however large."""
+    """Return a seed: any integer that is at least 0, however large."""
     if isinstance(value, int | np.integer) and value > LARGEST_COUNT:
         return int(value)
     return integer(name, value)
 
 
 def instance(name: str, value: Any, kind: type, example: str) -> None:
-    """``value`` must be an instance of ``kind``; errors show ``example``."""
+    """Check that ``value`` is an instance of ``kind``; errors show ``example``."""
     if not isinstance(value, kind) or isinstance(value, type):
         raise TypeError(f"{name} must be like {example}, got {name}={value!r}")
 
@@ -92,7 +92,7 @@ def store(target: object, **checked: Any) -> None:
 
 
 def read_only(result: T) -> T:
-    """An array or tuple of arrays made read-only, so that no caller can change a cached result."""
+    """Make an array or a tuple of arrays read-only, so that no caller changes a cached result."""
     for part in result if isinstance(result, tuple) else (result,):
         if isinstance(part, np.ndarray):
             part.flags.writeable = False
@@ -100,47 +100,52 @@ def read_only(result: T) -> T:
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """``value`` as one of a few allowed words."""
+    """Return ``value`` if it is one of a few allowed words."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {name}={value!r}")
     return value
 
 
 def truth(name: str, value: Any) -> bool:
-    """``value`` as True or False; a word like "no" would otherwise pass for True."""
+    """Return ``value`` if it is True or False; a word like "no" would otherwise pass for True."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {name}={value!r}")
     return bool(value)
 
 
 def coins(name: str, value: Any, n: int) -> NDArray[np.bool_]:
-    """``value`` as n truth values."""
-    bits = array(name, value, what := f"a boolean vector of length n={n}")
+    """Return ``value`` as n truth values."""
+    allowed = f"a boolean vector of length n={n}"
+    bits = array(name, value, allowed)
     if bits.dtype != bool or bits.shape != (n,):
-        raise ValueError(f"{name} must be {what}, got {bits.dtype} of shape {bits.shape}")
+        raise ValueError(f"{name} must be {allowed}, got {bits.dtype} of shape {bits.shape}")
     return bits
 
 
 def multiple(name: str, value: int, of: int, meaning: str) -> None:
-    """``value`` must be a multiple of ``of``, which ``meaning`` explains."""
+    """Check that ``value`` is a multiple of ``of``, which ``meaning`` explains."""
     if value % of:
         below = value - value % of
         nearest = f"{below} and {below + of}" if below else f"{of}"
-        got = f"{name}={value} (nearest: {nearest})"
-        raise ValueError(f"{name} must be a multiple of {of} ({meaning}), got {got}")
+        raise ValueError(
+            f"{name} must be a multiple of {of} ({meaning}), "
+            f"got {name}={value} (nearest: {nearest})"
+        )
 
 
 def at_most(name: str, value: NDArray[Any], limit_name: str, limit: NDArray[Any]) -> None:
-    """``value`` must not exceed ``limit``, element by element; both have the same shape."""
+    """Check that ``value`` does not exceed ``limit``, in any entry; both have the same shape."""
     if (value > limit).any():
-        where, place = _first(value > limit)
-        got = f"{name}={value[where]} and {limit_name}={limit[where]}{place}"
-        raise ValueError(f"{name} must be at most {limit_name}, got {got}")
+        index, place = _first(value > limit)
+        raise ValueError(
+            f"{name} must be at most {limit_name}, "
+            f"got {name}={value[index]} and {limit_name}={limit[index]}{place}"
+        )
 
 
 def broadcast(**arguments: NDArray[Any]) -> list[NDArray[Any]]:
-    """The arguments broadcast together."""
-    if len({array.shape for array in arguments.values()}) == 1:  # as most are
+    """Return the arguments, broadcast together."""
+    if len({array.shape for array in arguments.values()}) == 1:  # the usual case
         return list(arguments.values())
     try:
         return list(np.broadcast_arrays(*arguments.values()))
@@ -149,61 +154,67 @@ def broadcast(**arguments: NDArray[Any]) -> list[NDArray[Any]]:
         raise ValueError(f"arguments must broadcast together, got shapes {listed}") from None
 
 
-def array(name: str, value: Any, what: str) -> NDArray[Any]:
-    """``value`` as an array; ``what`` says in errors what it must be."""
+def array(name: str, value: Any, allowed: str) -> NDArray[Any]:
+    """Return ``value`` as an array; errors say that it must be ``allowed``."""
     if np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries, got {name}={value!r}")
     try:
         return np.asarray(value)
     # Rows of different lengths, not an array at all, or a tensor that requires a gradient.
     except (ValueError, TypeError, RuntimeError) as error:
-        got = f"{name}={shown(value)}{reason(value, error)}"
-        raise TypeError(f"{name} must be {what}, got {got}") from None
+        raise TypeError(
+            f"{name} must be {allowed}, got {name}={shown(value)}{reason(value, error)}"
+        ) from None
 
 
-def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
-    """``value`` as an array if it holds numbers, not strings, truth values or lists of lists."""
-    numbers = array(name, value, what)
+def _numbers(name: str, value: ArrayLike, allowed: str) -> NDArray[Any]:
+    """Return ``value`` as an array of numbers, and not of strings, truth values or lists."""
+    numbers = array(name, value, allowed)
     if numbers.dtype.kind == "O" and {type(entry) for entry in numbers.flat} <= _NUMBERS:
         numbers = np.array(numbers.tolist())
         if numbers.dtype.kind == "O":  # an integer too large for NumPy
             raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")
     if numbers.dtype.kind not in "iuf":
-        why = f" (of dtype {numbers.dtype})" if numbers.ndim else ""
-        raise TypeError(f"{name} must be {what}, got {name}={shown(value)}{why}")
+        kind = f" (of dtype {numbers.dtype})" if numbers.ndim else ""
+        raise TypeError(f"{name} must be {allowed}, got {name}={shown(value)}{kind}")
     return numbers
 
 
 def reason(value: Any, error: Exception | None = None) -> str:
-    """Why NumPy does not accept a tensor, or a list of them, and what to do, in brackets."""
+    """Explain in brackets why NumPy does not accept a tensor, or a list of them."""
     first = value[0] if isinstance(value, list | tuple) and value else value
     if getattr(first, "requires_grad", False):
         return " (a tensor that requires a gradient: give it as .detach().cpu().numpy())"
     if "bfloat16" in str(getattr(first, "dtype", "")):
         return " (NumPy has no bfloat16: give it as .float().cpu().numpy())"
-    return f" ({' '.join(str(error).split())})" if error and hasattr(first, "dtype") else ""
+    if error is not None and hasattr(first, "dtype"):
+        return f" ({' '.join(str(error).split())})"
+    return ""
 
 
 def shown(value: Any) -> str:
-    """A value as errors show it: a long one is cut short."""
-    word = " ".join(repr(value).split())
-    return word if len(word) <= 80 else f"{word[:77]}..."
+    """Return a value as errors show it: a long one is cut short."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _scalar(name: str, value: Any, array: NDArray[Any]) -> Any:
+    """Return the single number of an array, which was made of ``value``."""
     if array.ndim:
         raise TypeError(f"{name} must be a single number, got {name}={value!r}")
     return array[()]
 
 
 def require(good: NDArray[np.bool_], name: str, array: NDArray[Any], allowed: str) -> None:
-    """All entries must be good; the error shows the first that is not, and where it is."""
+    """Check that all entries are good; the error shows the first that is not, and its place."""
     if not good.all():
-        where, place = _first(~good)
-        raise ValueError(f"{name} must {allowed}, got {name}={array[where]}{place}")
+        index, place = _first(~good)
+        raise ValueError(f"{name} must {allowed}, got {name}={array[index]}{place}")
 
 
 def _first(bad: NDArray[np.bool_]) -> tuple[tuple[int, ...], str]:
-    """Where the first bad entry is, and how errors describe the place."""
-    where = tuple(np.argwhere(bad)[0].tolist())
-    return where, f" at index {where[0] if len(where) == 1 else where}" if where else ""
+    """Return the index of the first bad entry, and the words of errors for it."""
+    index = tuple(np.argwhere(bad)[0].tolist())
+    if not index:
+        return index, ""
+    return index, f" at index {index[0] if len(index) == 1 else index}"

@@ -15,16 +15,17 @@ _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
 
 
 def log_pmfs(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
-    """log P[Bin(r, q) = k] for arrays that broadcast together; nan where r is negative."""
-    counts = np.asarray(k, dtype=np.int64), np.asarray(r, dtype=np.int64)
-    k, r, q = np.broadcast_arrays(*counts, np.asarray(q, dtype=np.float64))
+    """Return log P[Bin(r, q) = k] for arrays that broadcast together; nan where r is negative."""
+    k = np.asarray(k, dtype=np.int64)
+    r = np.asarray(r, dtype=np.int64)
+    k, r, q = np.broadcast_arrays(k, r, np.asarray(q, dtype=np.float64))
     flat = _log_pmf_loop(k.flatten(), r.flatten(), q.flatten())
     return flat.reshape(k.shape)
 
 
 @formula
 def odds(epsilon: float) -> tuple[float, float]:
-    """(q, 1 - q) for the log-odds ε, each to full relative precision."""
+    """Return (q, 1 - q) for the log-odds ε, each to full relative precision."""
     if epsilon >= 0:
         small = exp(-epsilon)
         return 1 / (1 + small), small / (1 + small)
@@ -99,7 +100,8 @@ def tail_over_pmf(k: int, r: int, q: float, qc: float) -> float:
                 break
         return total
     # The continued fraction of the incomplete beta function (Lentz's method) needs far fewer terms.
-    a, b = 1.0 * k, r - k + 1.0
+    a = 1.0 * k
+    b = r - k + 1.0
     c = 1.0
     d = (a + 1) / (1 - b + (a + b) * qc)  # 1 / (1 - (a + b) q / (a + 1)), also for q near 1
     value = d
@@ -132,7 +134,7 @@ def tail(k: int, r: int, q: float, qc: float) -> float:
 
 @formula
 def tail_and_pmf(k: int, r: int, q: float, qc: float) -> tuple[float, float, float]:
-    """(f, w, f / w) with f = P[Bin(r, q) >= k] and w = P[Bin(r, q) = k], for k >= 1.
+    """Return (f, w, f / w) with f = P[Bin(r, q) >= k] and w = P[Bin(r, q) = k], for k >= 1.
 
     The ratio keeps all its digits even where f and w are too small for a double.
     """
@@ -146,7 +148,7 @@ def tail_and_pmf(k: int, r: int, q: float, qc: float) -> tuple[float, float, flo
 
 @formula
 def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
-    """(start, mean) of the window of counts [start, v) with the largest mean probability.
+    """Return (start, mean) of the window of counts [start, v) with the largest mean probability.
 
     The mean of pmf(v - 1), pmf(v - 2), ... rises while the next probability exceeds it and falls
     from then on, since the binomial law is unimodal. So the best window starts at the mode or
@@ -157,7 +159,8 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
     if v - 1 <= mode:
         return v - 1, first
     if first > 1e-290 and v - mode + 4 * sqrt(r * q * qc) < 4096:
-        start, term, mass = v - 1, first, first
+        start = v - 1
+        term = mass = first
         while start > 0:
             term *= start * qc / ((r - start + 1) * q)
             if term * (v - start) <= mass:
@@ -168,10 +171,12 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
     beyond = tail(v, r, q, qc)
     # Invariant: the window from `high` can still gain by growing, the window from `low` cannot. The
     # search is written out, since a kernel that takes a function cannot be cached.
-    high, step = mode + 1, int(sqrt(r * q * qc)) + 1
+    high = mode + 1
+    step = int(sqrt(r * q * qc)) + 1
     low = max(mode + 1 - step, 0)
     while low > 0 and _window_grows(low, v, r, q, qc, beyond):
-        high, step = low, 2 * step
+        high = low
+        step *= 2
         low = max(low - step, 0)
     while high - low > 1:
         middle = (low + high) // 2
@@ -193,6 +198,7 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
 
 @formula
 def _window_grows(start: int, v: int, r: int, q: float, qc: float, beyond: float) -> bool:
+    """Return True if the mean of [start, v) rises with one more count; ``beyond`` is P[>= v]."""
     mean = (tail(start, r, q, qc) - beyond) / (v - start)
     return pmf(start - 1, r, q, qc) > mean
 

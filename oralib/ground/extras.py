@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def needed(*packages: str) -> Iterator[None]:
-    """Say in one sentence what to install if one of these packages is missing."""
+    """Name the packages to install if one of them is missing."""
     try:
         yield
     except ModuleNotFoundError as error:

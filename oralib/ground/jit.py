@@ -25,11 +25,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The package oralib, all of whose kernels share one folder.
 _PACKAGE = Path(__file__).parent.parent
-#: Sources with one of these lines are compiled.
+#: The lines by which :func:`_digest` knows the sources that are compiled.
 _MARKS = (b"\n@jit\n", b"\n@formula\n")
-#: One thread at a time prepares kernels.
+#: Held by the one thread that prepares kernels.
 _LOCK = RLock()
-#: Formulas that Numba does not know yet.
+#: The formulas that Numba does not know yet.
 _formulas: list[Callable[..., Any]] = []
 
 
@@ -79,6 +79,7 @@ def jit(function: Callable[..., Any]) -> Any:
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
+    """Return Numba's function, whose machine code is kept in the folder of these sources."""
     import numba  # here, because it is slow to import
     from numba.core.caching import FunctionCache
 
@@ -98,7 +99,7 @@ def _compiled(function: Callable[..., Any]) -> Any:
 
 @cache
 def _cache_folder() -> Path | None:
-    """Where the machine code of exactly these sources is kept; None if it cannot be kept."""
+    """Return the folder for the machine code of exactly these sources; None if there is none."""
     import numba
     import platformdirs
 
@@ -115,16 +116,16 @@ def _cache_folder() -> Path | None:
 
 
 def _is_closed(folder: Path) -> bool:
-    """Whether this is a folder of the user, not a link, to which nobody else may write."""
+    """Return True for a folder of the user, not a link, to which nobody else may write."""
     if not hasattr(os, "geteuid"):  # Windows, where every user has a cache folder
         return True
-    found = os.lstat(folder)
-    mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    return mine and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    status = os.lstat(folder)
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return is_own and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _digest(numba_version: str) -> str:
-    """A digest of Numba's version and all compiled sources, which hold their constants too."""
+    """Return a digest of Numba's version and all compiled sources, which hold their constants."""
     digest = sha256(numba_version.encode())
     for source in sorted(_PACKAGE.rglob("[!.]*.py")):
         content = source.read_bytes()

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-#: Numbers that differ by no more than this, relative to their size, may differ only by rounding.
-#: For losses, the logarithms of ratios, it is the difference itself.
+#: The largest difference of two numbers, relative to their size, that may be due to rounding.
+#: For losses, which are logarithms of ratios, it is the difference itself.
 ROUNDING = 1e-12
 
 
 def log_ratio(one: ArrayLike, other: ArrayLike) -> Any:
-    """ln(one / other), 0 where the two are equal up to rounding, and nan where both are 0."""
+    """Return ln(one / other): 0 if the two are equal up to rounding, nan if both are 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = np.log(one) - np.log(other)
     return np.where(np.abs(loss) <= ROUNDING, 0.0, loss)[()]
@@ -33,26 +33,27 @@ def snap(values: ArrayLike) -> Any:
     """
     array = np.asarray(values, dtype=np.float64)
     order = np.argsort(np.abs(array), axis=None, kind="stable")
-    up = np.abs(array).ravel()[order]
+    ascending = np.abs(array).ravel()[order]
     with np.errstate(invalid="ignore"):  # inf - inf
-        gap = np.diff(up)
-        together = np.isfinite(gap) & (gap <= ROUNDING * up[1:])
-        apart = np.concatenate([[True], ~together])[: up.size]
-        least = up[apart]
-        rounded = np.round(least, 6)
-        least = np.where(np.abs(least - rounded) <= ROUNDING * rounded, rounded, least)
-    size = np.empty_like(up)
-    size[order] = least[np.cumsum(apart) - 1]
+        gap = np.diff(ascending)
+        same_group = np.isfinite(gap) & (gap <= ROUNDING * ascending[1:])
+        begins_group = np.concatenate([[True], ~same_group])[: ascending.size]
+        smallest = ascending[begins_group]
+        rounded = np.round(smallest, 6)
+        is_round = np.abs(smallest - rounded) <= ROUNDING * rounded
+        smallest = np.where(is_round, rounded, smallest)
+    size = np.empty_like(ascending)
+    size[order] = smallest[np.cumsum(begins_group) - 1]
     return np.copysign(size.reshape(array.shape), array)[()]
 
 
 def largest_first(sizes: NDArray[Any]) -> NDArray[np.int64]:
-    """Indices along the last axis from the largest to the smallest; equal entries stay in order."""
+    """Return the indices along the last axis in falling order; equal entries stay in order."""
     order = np.argsort(-sizes, axis=-1, kind="stable")
-    down = np.take_along_axis(sizes, order, axis=-1)
+    falling = np.take_along_axis(sizes, order, axis=-1)
     with np.errstate(invalid="ignore"):
-        close = -np.diff(down, axis=-1) <= ROUNDING
-    if (close & (down[..., 1:] != down[..., :-1])).any():
+        close = -np.diff(falling, axis=-1) <= ROUNDING
+    if (close & (falling[..., 1:] != falling[..., :-1])).any():
         start = np.zeros((*close.shape[:-1], 1), dtype=np.int64)
         group = np.concatenate([start, np.cumsum(~close, axis=-1)], axis=-1)
         rank = np.empty_like(group)
@@ -62,6 +63,6 @@ def largest_first(sizes: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def first_largest(values: ArrayLike) -> int:
-    """The index of the largest number, the first if several are equal; any shape, no nan."""
+    """Return the flat index of the largest number, the first if several are equal; not of nan."""
     array = np.asarray(values, dtype=np.float64).ravel()
     return int(np.argmax(array >= np.nanmax(array) - ROUNDING * np.abs(np.nanmax(array))))

@@ -17,21 +17,21 @@ from tqdm import tqdm
 from oralib.ground import arguments
 from oralib.ground.types import Array
 
-#: Trials that share one stream: few enough to keep every core busy, enough to make it worthwhile.
+#: Trials that share one stream: few enough to keep every core busy, enough to pay for a stream.
 BLOCK = 32
 
-#: Seconds after which a simulation shows how far it is, on a terminal.
+#: Seconds after which :func:`play` shows its progress on a terminal.
 _SILENCE = 2
 
 
 def stream(seed: int, *key: object) -> np.random.Generator:
-    """The random stream of a seed and a key, such as ``stream(7, "one-run", n, mechanism)``."""
+    """Return the random stream of a seed and a key: ``stream(7, "one-run", n, mechanism)``."""
     digest = sha256("|".join([str(seed), *map(_name, key)]).encode()).digest()
     return np.random.Generator(np.random.SFC64(np.frombuffer(digest, dtype="<u4")))
 
 
 def _name(part: object) -> str:
-    """The name of a part of a key: its repr, or its class if its repr has an address in it."""
+    """Return the name of a part of a key: its repr, or its class if the repr has an address."""
     name = repr(str(part) if isinstance(part, str) else part)  # as str also NumPy's strings
     kind = type(part)
     return f"{kind.__module__}.{kind.__qualname__}" if " at 0x" in name else name
@@ -52,7 +52,8 @@ def play(
     """
     import numba  # here, because it is slow to import
 
-    trials, seed = arguments.integer("trials", trials, 1, 10**8), arguments.seed(seed)
+    trials = arguments.integer("trials", trials, 1, 10**8)
+    seed = arguments.seed(seed)
     sizes = [min(largest, trials - start) for start in range(0, trials, largest)]
     streams = (stream(seed, *key, index) for index in range(len(sizes)))
     # Never in the thread of the caller: Ctrl-C there would wait for the end of a kernel, and Numba
@@ -61,8 +62,8 @@ def play(
     pool = ThreadPoolExecutor(threads)
     parts: list[Any] = []
     try:
-        todo = zip(sizes, streams, strict=True)
-        waiting = deque(pool.submit(block, *task) for task in islice(todo, 4 * threads))
+        tasks = zip(sizes, streams, strict=True)
+        waiting = deque(pool.submit(block, *task) for task in islice(tasks, 4 * threads))
         with tqdm(total=trials, unit="trial", disable=None, leave=False, delay=_SILENCE) as bar:
             while waiting:
                 first = waiting.popleft()
@@ -71,7 +72,7 @@ def play(
                 parts.append(first.result())
                 bar.update(sizes[len(parts) - 1])
                 # Queue only as many blocks as keep all threads busy.
-                waiting.extend(pool.submit(block, *task) for task in islice(todo, 1))
+                waiting.extend(pool.submit(block, *task) for task in islice(tasks, 1))
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise

@@ -1,4 +1,4 @@
-"""Types that modules share: arrays, and the words that choose between a few ways."""
+"""Types that modules share: arrays, and the words that an option allows."""
 
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -6,23 +6,24 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 
-#: What a guesser may be told, as :class:`oralib.Counts` explains; and how the games are played.
+#: The feedback that a guesser may get, as :class:`oralib.Counts` explains. The games can be played
+#: with that in ``PLAYED``.
 Feedback: TypeAlias = Literal["none", "one-way", "list", "full", "all others"]
 FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
 PLAYED: tuple[Feedback, ...] = ("none", "one-way", "full")
 
-#: How elements may have been chosen, as :class:`oralib.Counts` explains.
+#: The ways to choose the included elements, as :class:`oralib.Counts` explains.
 Coins: TypeAlias = Literal["independent", "balanced"]
 COINS: tuple[Coins, ...] = get_args(Coins)
 
-#: What guesses may say, as :class:`oralib.Counts` explains.
+#: The sides that guesses may take, as :class:`oralib.Counts` explains.
 Said: TypeAlias = Literal["both", "in", "out"]
 SAID: tuple[Said, ...] = get_args(Said)
 
-#: Accountants, as :mod:`oralib.dpsgd.accounting` explains, the default first.
+#: The accountants, as :mod:`oralib.dpsgd.accounting` explains, the default first.
 Accountant: TypeAlias = Literal["rdp", "pld"]
 ACCOUNTANTS: tuple[Accountant, ...] = get_args(Accountant)
 
-#: What a guesser may look at: the sum of the noisy gradients of a coordinate, or all of them.
+#: The outputs that a guesser may see: the sum of the noisy gradients of a coordinate, or all.
 View: TypeAlias = Literal["sum", "steps"]
 VIEWS: tuple[View, ...] = get_args(View)
