@@ -137,7 +137,7 @@ def test_the_same_law_as_the_naive_audit(dpsgd, k, dropping, place):
 
 def one_training(dpsgd, dropping, seed):
     """The coins and scores of those who are active in the end."""
-    canaries = hopping._hop(hopping._tables(dpsgd, dropping, 1.0), np.random.default_rng(seed))
+    canaries = hopping._hop(hopping._plan(dpsgd, dropping, 1.0), np.random.default_rng(seed))
     return canaries.coin, canaries.score
 
 
@@ -216,7 +216,7 @@ def test_coverage_where_the_level_is_known():
 def test_several_numbers_of_guesses_on_the_same_trainings():
     """Each has the counts that it would have alone, from the scores of the same training."""
     dpsgd = DpSgd(90, 30, 5, 0.3, sigma=0.8)
-    plan, ks = hopping._tables(dpsgd, None, 1.0), np.array([60, 25, 4])
+    plan, ks = hopping._plan(dpsgd, None, 1.0), np.array([60, 25, 4])
     (together,) = hopping._audits(plan, ks, 1, np.random.default_rng(3))
     included, scores = one_training(dpsgd, None, seed=3)
     order = np.argsort(-np.abs(scores))

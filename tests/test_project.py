@@ -299,6 +299,11 @@ def test_readme_examples_give_the_numbers_they_promise():
 def test_every_name_at_the_top_explains_itself():
     assert len(oralib.__all__) == len(set(oralib.__all__))
     assert all(getattr(oralib, name).__doc__ for name in oralib.__all__)
+    groups = oralib.__doc__.split("::\n\n")[1:]
+    listed = [re.findall(r"^    (\w+(?:, \w+)*)  ", group, re.MULTILINE) for group in groups]
+    names = [name for group in listed for row in group for name in row.split(", ")]
+    assert sorted(names) == sorted(oralib.__all__)
+    assert all(len(group) < 24 for group in listed)  # the lines of a screen
 
 
 #: The rooms of the library: a room imports none of those after it.

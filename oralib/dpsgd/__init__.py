@@ -8,9 +8,17 @@ Every function ``simulate_...`` plays ``trials`` independent audits of the train
 with the random numbers of ``seed``; the number of ``guesses`` is fixed in advance.
 """
 
+from oralib.dpsgd.accounting import certified_epsilon, noise_multiplier
+from oralib.dpsgd.claim import Profile, Training
+from oralib.dpsgd.claim_test import TrainingTest, TrainingVerdict
 from oralib.dpsgd.hopping import simulate_hopping
 from oralib.dpsgd.likelihood import simulate_likelihood
 from oralib.dpsgd.setting import DpSgd, Dropping
 from oralib.dpsgd.sums import simulate_dpsgd
 
+# The training run, and its audits.
 __all__ = ["DpSgd", "Dropping", "simulate_dpsgd", "simulate_hopping", "simulate_likelihood"]
+# Accountants.
+__all__ += ["certified_epsilon", "noise_multiplier"]
+# The claim of a training, and its test by counts.
+__all__ += ["Profile", "Training", "TrainingTest", "TrainingVerdict"]

@@ -34,9 +34,9 @@ class PerSet:
     def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
         size = self._set_size(known.shape[-1])
         start = index - index % size
-        others = np.delete(known[..., start : start + size], index - start, axis=-1)
-        unknown = 1 + (others == 0).sum(axis=-1)
-        known_ones = (others > 0).sum(axis=-1)
+        other_signs = np.delete(known[..., start : start + size], index - start, axis=-1)
+        unknown = 1 + (other_signs == 0).sum(axis=-1)
+        known_ones = (other_signs > 0).sum(axis=-1)
         return self._loss(output[..., index // size], unknown, known_ones)
 
     def _set_size(self, n: int) -> int:
