@@ -77,12 +77,12 @@ class Channel:
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
-        """P[O = o] when the dataset is uniform."""
+        """The law P[O = o] when the dataset is uniform."""
         return arguments.read_only(self.table.mean(axis=1))
 
     @cached_property
-    def _given(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """P[O = o | S_i = -1] and P[O = o | S_i = 1], each outputs x n."""
+    def _by_sign(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The pair P[O = o | S_i = -1] and P[O = o | S_i = 1], each outputs x n."""
         ones = (self.signs > 0).astype(float)
         half = self.table.shape[1] / 2
         return self.table @ (1 - ones) / half, self.table @ ones / half
@@ -105,12 +105,12 @@ class Channel:
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """The distributional privacy loss ℓ_i(o), outputs x n, in nats."""
-        return arguments.read_only(snap(log_ratio(*self._given)))
+        return arguments.read_only(snap(log_ratio(*self._by_sign)))
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
         """p(|ℓ_i(o)|), outputs x n: the probability that the likelier value of S_i is right."""
-        minus, plus = self._given
+        minus, plus = self._by_sign
         return arguments.read_only(snap(np.maximum(minus, plus) / (minus + plus)))
 
     @cached_property
@@ -138,7 +138,7 @@ class Channel:
     @cached_property
     def total_variation(self) -> NDArray[np.float64]:
         """The total variation distance between the outputs for S_i = -1 and S_i = 1, for each i."""
-        minus, plus = self._given
+        minus, plus = self._by_sign
         difference = np.where(self.privacy_loss == 0, 0.0, np.abs(minus - plus))
         return arguments.read_only(snap(difference.sum(axis=0) / 2))
 

@@ -28,7 +28,7 @@ _THRESHOLD = "ThresholdGuesser(1.0), which decides on each element by itself"
 def one_run(
     mechanism: Mechanism, guesser: Guesser, n: int, *, trials: int = 1, seed: int
 ) -> Counts:
-    """One-run auditing (Algorithm 1): n coins, one run, guesses from the output alone.
+    """Play one-run auditing (Algorithm 1): n coins, one run, guesses from the output alone.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def classic(
     trials: int = 1,
     seed: int,
 ) -> Counts:
-    """Classic auditing (Algorithm 2): one coin and one run per round, all other elements fixed.
+    """Play classic auditing (Algorithm 2): a coin and a run per round, all other elements fixed.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def adaptive(
     trials: int = 1,
     seed: int,
 ) -> Counts:
-    """Adaptive one-run auditing: elements are guessed in order, and signs revealed along the way.
+    """Play adaptive one-run auditing: elements are guessed in order, signs revealed on the way.
 
     Parameters
     ----------

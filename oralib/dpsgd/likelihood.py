@@ -90,7 +90,7 @@ def likelihood_counts(
 
 
 class LikelihoodTables(NamedTuple):
-    """Log-likelihoods of a noisy gradient, and the logarithms of factorials.
+    """The log-likelihoods of a noisy gradient, and the logarithms of factorials.
 
     Row m of ``values`` is for m included elements; its points begin at ``low``, ``step`` apart.
     """
