@@ -167,6 +167,15 @@ class Channel:
 def channel(mechanism: DiscreteMechanism, n: int) -> Channel:
     """Return the exact table of a discrete mechanism on n elements.
 
+    Parameters
+    ----------
+    mechanism : DiscreteMechanism
+        The mechanism.
+    n : int
+        The number of elements.
+
+    Examples
+    --------
     >>> from oralib import Count
     >>> channel(Count(), 4).optimal_efficacy()
     0.6875

@@ -266,6 +266,15 @@ def check_base(base: ArrayLike) -> Signs:
 def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     """Return the exact law of (V, R) of one-run auditing: entry [v, r] is P[V = v, R = r].
 
+    Parameters
+    ----------
+    channel : Channel
+        The table of the mechanism.
+    guesser : Guesser
+        The guesser that plays against it.
+
+    Examples
+    --------
     >>> from oralib import Count, ThresholdGuesser, channel
     >>> law = one_run_law(channel(Count(), 2), ThresholdGuesser(float("inf")))
     >>> float(law[2, 2]), float(law[0, 0])
@@ -287,6 +296,15 @@ def adaptive_law(
 
     The parameters are those of :func:`adaptive`.
 
+    Parameters
+    ----------
+    channel : Channel
+        The table of the mechanism.
+    guesser, feedback, guesses
+        As in :func:`adaptive`.
+
+    Examples
+    --------
     >>> from oralib import Xor, ThresholdGuesser, channel
     >>> float(adaptive_law(channel(Xor(), 3), ThresholdGuesser(float("inf")))[1, 1])
     1.0

@@ -16,9 +16,7 @@ PACKAGES = ("oralib", "oraudit", "orabook", "ledger")
 
 #: Functions that neighbours in the house share, while no user calls them, by their module.
 SHARED = {
-    "oralib.dpsgd.accounting": "coarseness composed_epsilon event quiet_accountant",
     "oralib.channels": "average_of_best largest_loss",
-    "oralib.dpsgd.claim": "stretches_of",
     "oralib.games": """adaptive_game check_base check_number check_players guesses_at
         law_of_guesses play_game""",
     "orabook.experiments": "elements_of summary",

@@ -17,7 +17,8 @@ from oralib.ground import arguments
 from oralib.ground.solve import largest_passing
 from oralib.ground.types import ACCOUNTANTS, Accountant
 
-__all__ = ["certified_epsilon", "composed_epsilon", "noise_multiplier"]
+__all__ = ["SIGMA_RANGE", "certified_epsilon", "coarseness", "composed_epsilon", "event"]
+__all__ += ["noise_multiplier", "quiet_accountant"]
 
 #: The smallest and the largest noise multiplier of a training run.
 SIGMA_RANGE = 1e-3, 1e6
@@ -32,8 +33,17 @@ def noise_multiplier(
     """Return the smallest noise multiplier for which an accountant certifies (ε, δ)-DP.
 
     It has six decimals, so that it is the same number on every machine. It is the inverse of
-    :func:`certified_epsilon`, with the same parameters; ε is in (0, 1000].
+    :func:`certified_epsilon`.
 
+    Parameters
+    ----------
+    epsilon : float
+        The ε of the claim, in (0, 1000].
+    delta, steps, sample_rate, accountant
+        As in :func:`certified_epsilon`.
+
+    Examples
+    --------
     >>> round(noise_multiplier(2.0, 1e-5, 100, 0.1), 4)
     2.4224
     """
@@ -63,7 +73,7 @@ def _noise_multiplier(
         guess = 1 / sqrt(max(log1p((mu / sample_rate) ** 2 / steps), 1e-18))
         # With few elements in a batch, the moment of this order must not be too large.
         guess = max(guess, sqrt((1 - log(delta) / epsilon) / (-2 * log(sample_rate))))
-    guess = min(guess, most)
+    guess = min(guess, largest)
     # Multiples of 1e-6, of which the largest negative one is the least noise.
     sigma = -largest_passing(excess, -largest * 1e6, 0.0, guess=-guess * 1e6, precision=1.0) / 1e6
     setting = f"{epsilon=:g}, {delta=:g}, {steps=}, {sample_rate=:g}"

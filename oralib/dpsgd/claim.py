@@ -20,7 +20,7 @@ from oralib.dpsgd.accounting import SIGMA_RANGE, coarseness, event, quiet_accoun
 from oralib.ground import arguments
 from oralib.ground.types import ACCOUNTANTS, Accountant
 
-__all__ = ["Profile", "Training"]
+__all__ = ["Profile", "Stretches", "Training", "coarse_profile", "stretches_of"]
 
 #: The default ε of :meth:`Profile.of`: denser where claims are usual.
 EPSILONS = np.concatenate(

@@ -25,7 +25,7 @@ from oralib.dpsgd.setting import DpSgd, Dropping, loads_and_widths
 from oralib.ground.jit import jit
 from oralib.ground.types import Array
 
-__all__ = ["simulate_hopping"]
+__all__ = ["hopping_counts", "simulate_hopping"]
 
 #: The most canaries whose scores are kept in memory.
 MOST_CANARIES = 10**8
@@ -41,10 +41,16 @@ def simulate_hopping(
 
     Parameters
     ----------
+    dpsgd : DpSgd
+        The training.
     guesses : int
         The number of guesses, at most the number of canaries that are active in the end.
     dropping : Dropping or None
         The schedule by which canaries are dropped and crowded; None for neither.
+    trials : int
+        The number of independent audits to simulate.
+    seed : int
+        The seed of their random numbers.
 
     Examples
     --------

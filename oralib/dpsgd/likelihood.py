@@ -30,7 +30,8 @@ from oralib.ground import arguments
 from oralib.ground.jit import jit
 from oralib.ground.types import VIEWS, Array, Feedback, View
 
-__all__ = ["simulate_likelihood"]
+__all__ = ["LikelihoodTables", "beliefs", "likelihood_counts", "likelihood_tables"]
+__all__ += ["log_likelihoods", "log_odds", "simulate_likelihood"]
 
 
 def simulate_likelihood(
@@ -46,11 +47,19 @@ def simulate_likelihood(
 
     Parameters
     ----------
+    dpsgd : DpSgd
+        The training.
+    guesses : int
+        The number of guesses.
     sees : str
         The outputs that the guesser sees: the ``"sum"`` of the noisy gradients, or all ``"steps"``.
     feedback : str
         ``"none"``, or ``"one-way"``: the guesser is shown the coins of elements on which it
         abstains.
+    trials : int
+        The number of independent audits to simulate.
+    seed : int
+        The seed of their random numbers.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from oralib.ground.binomial import log_pmf
 from oralib.ground.jit import jit
 from oralib.ground.types import Array
 
-__all__ = ["interpolate", "log_mixture", "log_weights", "ratio_table", "window"]
+__all__ = ["POINTS", "interpolate", "log_mixture", "log_weights", "ratio_table", "window"]
 
 #: The points of a table.
 POINTS = 1024

@@ -10,7 +10,7 @@ from oralib.dpsgd.accounting import SIGMA_RANGE, noise_multiplier
 from oralib.ground import arguments
 from oralib.ground.types import Accountant
 
-__all__ = ["DpSgd", "Dropping"]
+__all__ = ["DpSgd", "Dropping", "loads_and_widths", "stages"]
 
 #: Bands of coordinates, of equal width, for :attr:`Dropping.crowding`.
 BANDS = 10

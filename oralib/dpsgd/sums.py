@@ -22,7 +22,7 @@ from oralib.ground.binomial import log_pmf
 from oralib.ground.jit import jit
 from oralib.ground.types import Array
 
-__all__ = ["simulate_dpsgd"]
+__all__ = ["joint_law", "simulate_dpsgd"]
 
 #: Outcomes of a smaller log-probability are left out: a 53-bit uniform never reaches them.
 _LEAST_LOG_PROBABILITY = log(1e-25)
@@ -34,6 +34,19 @@ def simulate_dpsgd(dpsgd: DpSgd, guesses: int, *, trials: int = 1, seed: int) ->
     If their number is odd, the highest get one more. The score of an element is the sum of all
     noisy gradients of its coordinate.
 
+    Parameters
+    ----------
+    dpsgd : DpSgd
+        The training.
+    guesses : int
+        The number of guesses.
+    trials : int
+        The number of independent audits to simulate.
+    seed : int
+        The seed of their random numbers.
+
+    Examples
+    --------
     >>> counts = simulate_dpsgd(DpSgd(n=8000, sigma=2.4224), 100, trials=200, seed=1)
     >>> bool(abs(counts.accuracy.mean() - 0.72) < 0.02)
     True

@@ -1,1 +1,1 @@
-"""The helpers that every other module stands on: arguments, kernels, rounding, random streams."""
+"""The ground of all other modules: checks of arguments, kernels, rounding, random streams."""

@@ -7,6 +7,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["LARGEST_COUNT", "array", "at_most", "beta_and_delta", "betas_and_deltas", "broadcast"]
+__all__ += ["coins", "instance", "integer", "integers", "multiple", "one_of", "path", "read_only"]
+__all__ += ["real", "reals", "reason", "require", "seed", "shown", "store", "truth"]
+
 T = TypeVar("T")
 
 #: The largest count that is still exact as a double.

@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from oralib.ground.jit import formula, jit
 from oralib.ground.types import Array
 
+__all__ = ["best_window", "deviance", "log_pmf", "log_pmfs", "odds", "pmf", "tail", "tail_and_pmf"]
+__all__ += ["tail_over_pmf"]
+
 _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+__all__ = ["needed"]
+
 
 @contextmanager
 def needed(*packages: str) -> Iterator[None]:

@@ -21,6 +21,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
+__all__ = ["Kernel", "formula", "jit"]
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The package oralib, all of whose kernels share one folder.

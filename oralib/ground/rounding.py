@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["ROUNDING", "first_largest", "largest_first", "log_ratio", "snap"]
+
 #: The largest difference of two numbers, relative to their size, that may be due to rounding.
 #: For losses, which are logarithms of ratios, it is the difference itself.
 ROUNDING = 1e-12

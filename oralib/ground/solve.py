@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from math import nan
 
+__all__ = ["largest_passing"]
+
 
 def largest_passing(
     excess: Callable[[float], float], low: float, high: float, *, guess: float, precision: float

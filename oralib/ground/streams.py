@@ -17,6 +17,8 @@ from tqdm import tqdm
 from oralib.ground import arguments
 from oralib.ground.types import Array
 
+__all__ = ["BLOCK", "play", "stream"]
+
 #: Trials that share one stream: few enough to keep every core busy, enough to pay for a stream.
 BLOCK = 32
 

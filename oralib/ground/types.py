@@ -4,6 +4,9 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from numpy.typing import NDArray
 
+__all__ = ["ACCOUNTANTS", "COINS", "FEEDBACKS", "Accountant", "Array", "Coins", "Feedback"]
+__all__ += ["PLAYED", "SAID", "VIEWS", "Said", "View"]
+
 Array: TypeAlias = NDArray[Any]
 
 #: The feedback that a guesser may get, as :class:`oralib.Counts` explains. The games can be played

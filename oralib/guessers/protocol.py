@@ -34,6 +34,15 @@ class Guesser(Protocol):
 def fixed_number(guesser: Guesser, n: int) -> int | None:
     """Return how many of n elements a guesser guesses; None if the output decides.
 
+    Parameters
+    ----------
+    guesser : Guesser
+        The guesser.
+    n : int
+        The number of elements.
+
+    Examples
+    --------
     >>> from oralib import ThresholdGuesser, TopGuesser
     >>> fixed_number(TopGuesser(3), 10), fixed_number(ThresholdGuesser(1.0), 10)
     (3, None)

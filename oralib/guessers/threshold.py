@@ -20,6 +20,13 @@ class ThresholdGuesser:
     ``tau=0`` guesses all elements, ``tau=inf`` only those that the output gives away. The guess is
     minus the sign of the loss, and 1 if it is 0.
 
+    Attributes
+    ----------
+    tau : float
+        The least absolute loss of an element that is guessed.
+
+    Examples
+    --------
     >>> ThresholdGuesser(1.0).guess(np.array([-2.0, 0.5, 1.0])).tolist()
     [1, 0, -1]
     """

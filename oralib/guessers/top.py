@@ -19,6 +19,13 @@ class TopGuesser:
 
     Among all guessers with k guesses this one has the largest mean accuracy (Theorem 5.2).
 
+    Attributes
+    ----------
+    k : int
+        The number of guesses.
+
+    Examples
+    --------
     >>> TopGuesser(2).guess(np.array([-2.0, 0.5, 1.0])).tolist()
     [1, 0, -1]
     """

@@ -20,6 +20,13 @@ class AllOrNothing(RevealedSigns):
     Its ε is infinite for p > 0, its δ is p, and the best guesser is right with probability
     (1 + p) / 2 on average (Definition B.5).
 
+    Attributes
+    ----------
+    p : float
+        The probability that the whole dataset is released.
+
+    Examples
+    --------
     >>> from oralib import channel
     >>> round(channel(AllOrNothing(0.1), n=3).optimal_efficacy(), 6)
     0.55

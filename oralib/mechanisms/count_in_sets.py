@@ -14,6 +14,13 @@ class CountInSets(Counting):
 
     The last set is smaller if s does not divide n.
 
+    Attributes
+    ----------
+    s : int
+        The size of a set.
+
+    Examples
+    --------
     >>> from oralib import channel
     >>> table = channel(CountInSets(2), n=4)
     >>> table.epsilon, table.optimal_efficacy()

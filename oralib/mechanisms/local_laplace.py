@@ -20,6 +20,13 @@ class LocalLaplace(PerElement):
     o_i = s_i + Lap(2/ε), so that ℓ_i(o) = -ε min(1, max(-1, o_i)) (Definition C.12). It is ε-DP,
     and a guess without abstention is right with probability 1 - e^(-ε/2) / 2, less than p(ε).
 
+    Attributes
+    ----------
+    epsilon : float
+        The privacy level ε.
+
+    Examples
+    --------
     >>> mechanism = LocalLaplace(2.0)
     >>> mechanism.privacy_loss(np.array([-3.0, 0.25, 1.5]), 3).tolist()
     [2.0, -0.5, -2.0]

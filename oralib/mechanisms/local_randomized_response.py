@@ -20,6 +20,13 @@ class LocalRandomizedResponse(PerElement):
 
     The loss of an element is ±ε (Definition 4.2).
 
+    Attributes
+    ----------
+    epsilon : float
+        The privacy level ε.
+
+    Examples
+    --------
     >>> from oralib import channel
     >>> table = channel(LocalRandomizedResponse(1.0), n=2)
     >>> round(table.epsilon, 6), round(table.optimal_efficacy(), 6)

@@ -21,6 +21,15 @@ class NoisyCountInSets(PerSet):
 
     This is one full-batch step of DP-SGD with s Dirac canaries per coordinate.
 
+    Attributes
+    ----------
+    s : int
+        The size of a set.
+    sigma : float
+        The standard deviation of the noise.
+
+    Examples
+    --------
     >>> from oralib import ThresholdGuesser, one_run
     >>> counts = one_run(NoisyCountInSets(4, sigma=1.0), ThresholdGuesser(1.0), 1000, seed=1)
     >>> int(counts.r[0])

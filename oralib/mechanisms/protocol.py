@@ -57,6 +57,13 @@ class DiscreteMechanism(Mechanism, Protocol):
 def sign_vectors(n: int) -> Signs:
     """Return all 2^n vectors of signs, one per row, in lexicographic order from all -1 to all 1.
 
+    Parameters
+    ----------
+    n : int
+        The length of a vector.
+
+    Examples
+    --------
     >>> sign_vectors(2).tolist()
     [[-1, -1], [-1, 1], [1, -1], [1, 1]]
     """

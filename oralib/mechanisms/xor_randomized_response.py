@@ -12,6 +12,13 @@ __all__ = ["XorRandomizedResponse"]
 class XorRandomizedResponse(Parity):
     """XRR_ε: randomized response on the exclusive or of all bits (Definition E.1).
 
+    Attributes
+    ----------
+    epsilon : float
+        The privacy level ε; inf releases the exclusive or as it is.
+
+    Examples
+    --------
     >>> from oralib import channel
     >>> table = channel(XorRandomizedResponse(1.0), n=3)
     >>> round(table.epsilon, 6), round(table.ddp, 6)
