@@ -19,8 +19,8 @@ from oralib import (
     TrainingVerdict,
     certified_epsilon,
 )
-from oralib.bounds.p_values import p_values
 from oralib.bounds.refuting import right_needed
+from oralib.bounds.valid import p_values
 from oralib.dpsgd import claim_test, simulate_likelihood
 from oralib.dpsgd.claim import EPSILONS, coarse_profile
 from oralib.dpsgd.claim_test import _least_passing
