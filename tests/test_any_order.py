@@ -17,12 +17,11 @@ from test_full_feedback import edges, luck_and_constant
 from oralib import (
     Counts,
     epsilon_lower_bound,
-    epsilon_lower_bound_anytime,
     p,
     p_value,
     valid_lower_bound,
 )
-from oralib.bounds import anytime
+from oralib.bounds import Anytime, certified
 from oralib.bounds.crossing import crossing_constants
 
 LEVELS = (1.0, 1.5, 4.0)  # e^ε
@@ -124,8 +123,8 @@ STOPPED += [(1439, 1510, 10_000, 1, 2.659), (4000, 5000, 10_000, 8, 1.242)]
 def test_certified_bounds(v, r, n, budget, bound):
     counts = Counts(v, r, n, feedback="full")
     assert valid_lower_bound(counts, delta=budget / n) == bound
-    assert bound < epsilon_lower_bound_anytime(v, r)
-    f, c = anytime.certificate(round(1000 * bound), n, budget, 0.05)  # its own, not that of ten
+    assert bound < Anytime().lower_bound(v, r)
+    f, c = certified.certificate(round(1000 * bound), n, budget, 0.05)  # its own, not that of ten
     assert f + c * budget <= 0.05
 
 
@@ -135,7 +134,7 @@ def least_right(n, n_delta, beta, epsilon):
     last, first = np.ceil(ratio**2 / 5 + 10 * ratio), max(0, np.ceil(ratio / 2 - 0.25))
     line = []
     for t in range(n + 1):
-        reached = epsilon_lower_bound_anytime(np.arange(t + 1), t, beta=level) >= epsilon - 1e-9
+        reached = Anytime().lower_bound(np.arange(t + 1), t, beta=level) >= epsilon - 1e-9
         least = t + 1 if not reached.any() or epsilon == 0 == t else int(reached.argmax())
         line.append(least + int(np.ceil(round(first * max(0, 1 - t / last), 9))))
     return line
@@ -145,7 +144,7 @@ def least_right(n, n_delta, beta, epsilon):
 def test_certificates(budget, thousandths):
     """Those of the line along which bounds reach the level, by all terms of the theorem."""
     due = naive(least_right(100, budget, 0.05, thousandths / 1000), exp(thousandths / 1000))
-    found = anytime.certificate(thousandths, 100, budget, 0.05)
+    found = certified.certificate(thousandths, 100, budget, 0.05)
     np.testing.assert_allclose(found, due, rtol=1e-9)
 
 
@@ -153,12 +152,12 @@ def test_trials_share_certificates():
     """One for each ten thousandths, however many trials; if it fails, one for each value."""
     n, v = 500, np.arange(60, 101)
     counts = Counts(np.repeat(v, 50), np.full(50 * v.size, 100), n, feedback="full")
-    anytime.certificate.cache_clear()
+    certified.certificate.cache_clear()
     bounds = valid_lower_bound(counts, delta=0.1 / n)
     values = np.unique(np.round(1000 * bounds[bounds > 0]).astype(int))
     assert len(values) > 20
-    assert anytime.certificate.cache_info().misses == len({*(values // 10)})
-    f, c = np.transpose([anytime.certificate(int(s), n, 0.1, 0.05) for s in values])
+    assert certified.certificate.cache_info().misses == len({*(values // 10)})
+    f, c = np.transpose([certified.certificate(int(s), n, 0.1, 0.05) for s in values])
     assert (f + 0.1 * c <= 0.05).all()
 
 
@@ -166,7 +165,7 @@ def test_without_a_certificate_the_bound_is_smaller(monkeypatch):
     counts = Counts(75, 100, 200, feedback="full")
     due = round(1000 * valid_lower_bound(counts, delta=1e-4))
     fails = lambda first, n, n_delta, beta, last: (float(last > due - 3), 0.0)  # noqa: E731
-    monkeypatch.setattr(anytime, "certificate", fails)
+    monkeypatch.setattr(certified, "certificate", fails)
     assert valid_lower_bound(counts, delta=1e-4) == (due - 3) / 1000
 
 
@@ -190,7 +189,7 @@ def test_a_mechanism_that_nearly_attains_it(budget, epsilon):
         ahead[t] = after[t]
     j = np.arange(1, n)
     worst = (ahead[0] + budget / j * (ahead[1:-1] - ahead[0]))[budget <= j].max()
-    f, c = anytime.certificate(round(1000 * epsilon), n, budget, 0.05)
+    f, c = certified.certificate(round(1000 * epsilon), n, budget, 0.05)
     assert ahead[0] == pytest.approx(f, rel=1e-9)
     assert 0.97 * (f + c * budget) <= worst <= f + c * budget + 1e-12
     assert f + c * budget <= 0.05

@@ -17,9 +17,10 @@ from oralib import (
     adaptive_failure_probability,
     channel,
     epsilon_lower_bound,
-    epsilon_lower_bound_anytime,
 )
-from oralib.bounds import anytime
+from oralib.bounds import Anytime, Pure
+from oralib.bounds.anytime import anytime_line
+from oralib.bounds.pure import pure_line
 
 
 def walk(n, success, beta):
@@ -68,11 +69,11 @@ def test_worst_case_is_the_walk_in_fractions(success, beta):
 def test_lines_are_where_the_bounds_exceed_epsilon(beta):
     """Kernels follow the lines step by step; here all bounds are computed and compared with ε."""
     v, r = np.indices((122, 121))
-    for bound in (epsilon_lower_bound, epsilon_lower_bound_anytime):
-        bounds = bound(np.minimum(v, r), r, beta=beta)
+    for rule in (Pure(), Anytime()):
+        bounds = rule.lower_bound(np.minimum(v, r), r, beta=beta)
         for epsilon in (0.0, 0.3, 1.0, 4.0):
             exceeds = (bounds > epsilon + 1e-12 * (1 + epsilon)) | (v > r)
-            line = anytime._line(120, epsilon, beta, bound is epsilon_lower_bound_anytime)
+            line = (pure_line if rule == Pure() else anytime_line)(120, epsilon, beta)
             assert (line == exceeds.argmax(axis=0)).all()
 
 
@@ -126,28 +127,28 @@ def e_value(v, r, epsilon):
     [(731, 1000, 0.05), (95, 100, 0.05), (100, 100, 0.05), (9, 10, 0.3), (60, 60, 0.001)],
 )
 def test_anytime_bound_inverts_the_integral(v, r, beta):
-    epsilon = epsilon_lower_bound_anytime(v, r, beta=beta)
+    epsilon = Anytime().lower_bound(v, r, beta=beta)
     assert float(e_value(v, r, epsilon) * beta) == pytest.approx(1, rel=1e-9)
     assert e_value(v, r, epsilon * (1 + 1e-8)) * beta < 1
 
 
 def test_anytime_bound_survives_the_worst_case():
     for epsilon, beta in product((0.0, 0.5, 1.0, 3.0), (0.01, 0.05, 0.4, 0.9)):
-        assert adaptive_failure_probability(epsilon, 2000, beta, bound="anytime") <= beta
+        assert adaptive_failure_probability(epsilon, 2000, beta, rule=Anytime()) <= beta
 
 
 @given(st.integers(1, 2000), st.data(), st.floats(1e-4, 0.3))
 def test_anytime_bound_is_smaller_and_rises_with_v(r, data, beta):
     v = np.sort(data.draw(st.lists(st.integers(0, r), min_size=1, max_size=8)))
-    anytime = epsilon_lower_bound_anytime(v, r, beta=beta)
+    anytime = Anytime().lower_bound(v, r, beta=beta)
     assert (anytime <= epsilon_lower_bound(v, r, beta=beta) + 1e-12).all()
     assert (np.diff(anytime) >= -1e-12).all()
 
 
 def test_anytime_edges():
-    assert epsilon_lower_bound_anytime(0, 0) == 0
-    assert epsilon_lower_bound_anytime(0, 10) == 0
-    assert epsilon_lower_bound_anytime(5, 10) == 0
-    big = epsilon_lower_bound_anytime(750_000_000, 10**9)
+    assert Anytime().lower_bound(0, 0) == 0
+    assert Anytime().lower_bound(0, 10) == 0
+    assert Anytime().lower_bound(5, 10) == 0
+    big = Anytime().lower_bound(750_000_000, 10**9)
     assert log(3) - 1e-3 < big < log(3)
-    assert epsilon_lower_bound_anytime([[9], [10]], 10, beta=[0.05, 0.3]).shape == (2, 2)
+    assert Anytime().lower_bound([[9], [10]], 10, beta=[0.05, 0.3]).shape == (2, 2)

@@ -8,8 +8,9 @@ from scipy import optimize, stats
 import oralib
 from orabook import studies
 from orabook.builder import data
+from orabook.studies.assumptions import ASSUMPTIONS, bound_assuming, normal_bounds
 from orabook.studies.overclaims import _leaking
-from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming, normal_bounds
+from oralib.bounds import Exact, Gaussian, Independent
 
 COUNTS = oralib.Counts(74, 100, n=1000, r_fixed=True)
 
@@ -25,9 +26,9 @@ def test_stronger_assumptions_give_larger_bounds():
     given = {"scores": scores, "included": included}
     found = {name: bound_assuming(name, COUNTS, delta=1e-5, **given) for name in ASSUMPTIONS}
     counts = {"n": 1000, "delta": 1e-5}
-    assert found["dp"][0] == oralib.epsilon_lower_bound(74, 100, method="exact", **counts)
-    assert found["gaussian"][0] == oralib.epsilon_lower_bound_fdp(74, 100, **counts)
-    assert found["independent"][0] == oralib.epsilon_lower_bound_independent(74, 100, **counts)
+    assert found["dp"][0] == Exact().lower_bound(74, 100, **counts)
+    assert found["gaussian"][0] == Gaussian().lower_bound(74, 100, **counts)
+    assert found["independent"][0] == Independent().lower_bound(74, 100, **counts)
     assert list(ASSUMPTIONS.values()) == [words for _, words in found.values()]
     assert found["dp"][0] < found["gaussian"][0] < found["independent"][0]
     # For δ = 0, or a number of guesses that the output decided, any mechanism has a bound.

@@ -8,7 +8,7 @@ import pytest
 from scipy import optimize
 
 from oralib import Counts, valid_lower_bound
-from oralib.bounds.balanced import balanced_p_value
+from oralib.bounds import Balanced
 from oralib.bounds.refuting import like
 
 
@@ -45,7 +45,7 @@ def test_no_mechanism_does_better():
     cases = [(4, v, r, r_in) for r in range(1, 5) for r_in in range(r + 1) for v in range(1, r + 1)]
     cases += [(6, v, r, r_in) for r, r_in in ((3, 3), (4, 2), (5, 1), (6, 3)) for v in (r - 1, r)]
     for (n, v, r, r_in), epsilon, delta in product(cases, (0.0, 0.5, 1.5), (0.0, 0.01, 0.1)):
-        limit = balanced_p_value(v, r, n, epsilon, delta, r_in=r_in)
+        limit = Balanced(r_in).p_value(v, r, epsilon=epsilon, n=n, delta=delta)
         assert worst(v, r, n, epsilon, delta, r_in) <= limit + 1e-7
 
 
@@ -56,10 +56,12 @@ def test_known_bounds_and_counts_that_cannot_be():
         for r_in, bound in zip((r, r // 2), bounds, strict=True):
             counts = Counts(v, r, n, r_fixed=True, coins="balanced", r_in=r_in)
             assert valid_lower_bound(counts, delta=1e-5) == pytest.approx(bound, abs=5e-5)
-            levels = [balanced_p_value(v, r, n, e, 1e-5, r_in=r_in) for e in np.arange(0, 3, 0.01)]
+            claims = {"epsilon": np.arange(0, 3, 0.01), "n": n, "delta": 1e-5}
+            levels = Balanced(r_in).p_value(v, r, **claims)
             assert (np.diff(levels) >= 0).all()
-    case = (600, 1000, 0.5, 1e-5)  # of 600 guesses "included" 500 can be right
-    assert 0 < balanced_p_value(500, *case, r_in=600) == balanced_p_value(600, *case, r_in=600)
+    # Of 600 guesses "included" 500 can be right.
+    case = {"r": 600, "epsilon": 0.5, "n": 1000, "delta": 1e-5}
+    assert 0 < Balanced(600).p_value(500, **case) == Balanced(600).p_value(600, **case)
 
 
 def test_counts_alike_keep_the_share_of_guesses_in():

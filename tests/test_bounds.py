@@ -13,7 +13,7 @@ from scipy import special, stats
 
 import oralib
 from oralib import epsilon_estimate, epsilon_lower_bound, p, p_inv, p_value
-from oralib.bounds import clopper_pearson_lower
+from oralib.bounds import Exact, RandomR, Steinke, clopper_pearson_lower
 
 
 def test_p_and_its_inverse():
@@ -31,13 +31,13 @@ def test_p_and_its_inverse():
 @pytest.mark.parametrize("delta", [0, 0.0, 1e-5, np.float64(0.01), 1])
 def test_single_numbers_are_as_arrays(delta):
     sizes = (75, 100, 1000), (0, 0, 1), (np.int64(30), 30, np.int64(30)), (4, 9, 2**53)
-    for (v, r, n), method in product(sizes, ("steinke", "exact")):
-        how = {"delta": delta, "n": n, "method": method}
+    for (v, r, n), rule in product(sizes, (Steinke(), Exact())):
+        how = {"delta": delta, "n": n, "rule": rule}
         one = epsilon_lower_bound(v, r, **how)
         assert type(one) is float
         assert one == epsilon_lower_bound([v], [r], **how)[0]
         assert p_value(v, r, 0.5, **how) == p_value([v], [r], 0.5, **how)[0]
-    bound = partial(oralib.epsilon_lower_bound_random_r, delta=delta, n=99, expected=80)
+    bound = partial(RandomR(expected=80).lower_bound, delta=delta, n=99)
     assert bound(70, 90) == bound([70], [90])[0]
 
 
@@ -216,8 +216,8 @@ def test_extreme_counts_end_soon():
     assert oralib.epsilon_lower_bound(1, 2, beta=0.999999, delta=1.0, n=10**6) == 0
 
 
-@pytest.mark.parametrize("method", ["steinke", "exact"])
-def test_many_trials_are_as_each_of_them(method):
+@pytest.mark.parametrize("rule", [Steinke(), Exact()])
+def test_many_trials_are_as_each_of_them(rule):
     """Counts that repeat are computed once; what varies beside them is not mixed up."""
     rng = np.random.default_rng(1)
     r = rng.integers(0, 12, size=(40, 5))
@@ -225,8 +225,8 @@ def test_many_trials_are_as_each_of_them(method):
     for delta, beta in product(
         (0.0, 1e-3, rng.choice([0, 1e-2], r.shape)), (0.05, rng.choice([0.05, 0.3], r.shape))
     ):
-        together = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=20, method=method)
+        together = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=20, rule=rule)
         deltas, betas = np.broadcast_to(delta, r.shape), np.broadcast_to(beta, r.shape)
         for i in np.ndindex(r.shape):
-            how = {"beta": betas[i].item(), "delta": deltas[i].item(), "n": 20, "method": method}
+            how = {"beta": betas[i].item(), "delta": deltas[i].item(), "n": 20, "rule": rule}
             assert together[i] == epsilon_lower_bound(int(v[i]), int(r[i]), **how)

@@ -12,8 +12,9 @@ from matplotlib.text import Text
 
 import oralib
 from ledger.cases import worst_cases
-from orabook import drawings, which_bound
+from orabook import drawings
 from orabook.drawings.audits import _gain_from_a_leak, _worst_law
+from oralib.bounds import Exact, Pure
 
 NAMES = drawings.__all__
 
@@ -118,7 +119,7 @@ def test_verdicts_on_feedback_are_those_of_the_library():
         rule = oralib.valid_rule(oralib.Counts(7, 10, n=20, feedback=feedback))
         verdict = dict(zip(bounds[place], said[place], strict=True))
         # If both are the same bound, the second entry counts.
-        assert verdict == {which_bound.NAMES["pure"]: "✗", which_bound.NAMES[rule]: "✓"}
+        assert verdict == {Pure.name: "✗", rule.name: "✓"}
 
 
 def test_worst_law_attains_the_exact_p_value():
@@ -127,7 +128,7 @@ def test_worst_law_attains_the_exact_p_value():
         law = oralib.games.one_run_law(worst, oralib.TopGuesser(r))[: r + 1, r]
         np.testing.assert_allclose(_worst_law(v, r, level, 4 * delta), law, atol=1e-12)
     tail = _worst_law(17, 20, 1.0, 1.6)[17:].sum()
-    assert tail == pytest.approx(oralib.p_value(17, 20, 1.0, delta=0.016, n=100, method="exact"))
+    assert tail == pytest.approx(Exact().p_value(17, 20, epsilon=1.0, delta=0.016, n=100))
 
 
 def test_a_leak_is_worth_most_at_the_threshold():

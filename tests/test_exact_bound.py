@@ -19,12 +19,11 @@ from oralib import (
     TopGuesser,
     channel,
     epsilon_lower_bound,
-    epsilon_lower_bound_random_r,
     p,
     p_value,
     valid_lower_bound,
 )
-from oralib.bounds.approximate import RANDOM_R, _p_values, lower_bounds
+from oralib.bounds import Exact, RandomR, random_r
 from oralib.games import one_run_law
 
 # ---------------------------------------------------------------------------- linear programs
@@ -76,7 +75,7 @@ def test_both_rules_are_the_linear_program(n):
         free = best_of_all_laws(lambda v, r, c=c: r > 0 and v >= c[r - 1], *audit)
         assert free == pytest.approx(worst_case_rejection(c, epsilon, **given), abs=1e-8)
         most = best_of_all_laws(lambda v, r, x=(least, k): v >= x[0] and r <= x[1], *audit)
-        exact = p_value(least, k, epsilon, method="exact", **given)
+        exact = p_value(least, k, epsilon, rule=Exact(), **given)
         assert most == pytest.approx(exact, abs=1e-8)
 
 
@@ -88,12 +87,12 @@ def columns(*arguments):
 
 def random_r_p_value(v, r, epsilon, budget, least_b):
     v, r, epsilon, budget, least_b = columns(v, r, epsilon, budget, least_b)
-    return _p_values(v, r, epsilon, budget, RANDOM_R, least_b)
+    return random_r._p_values(v, r, epsilon, budget, least_b)
 
 
 def random_r_bound(v, r, budget, least_b, beta=0.05):
     v, r, beta, budget, least_b = columns(v, r, beta, budget, least_b)
-    return lower_bounds(v, r, beta, budget, RANDOM_R, least_b)
+    return random_r._bounds(v, r, beta, budget, least_b)
 
 
 def test_random_r_p_value_is_valid_for_laws():
@@ -139,7 +138,7 @@ def test_no_guesser_exceeds_the_exact_p_value(feedback):
         for r in range(1, n + 1):
             for v in range(1, r + 1):
                 value = rejects(n, lambda a, b, v=v, r=r: b == r and a >= v)
-                worst = p_value(v, r, epsilon, delta=delta, n=n, method="exact")
+                worst = p_value(v, r, epsilon, delta=delta, n=n, rule=Exact())
                 assert best_mean(table, value, feedback=feedback) <= worst + 1e-9
         for _ in range(5):
             c = [int(rng.integers(1, r + 2)) for r in range(1, n + 1)]
@@ -243,7 +242,7 @@ def test_full_feedback_about_lists_that_the_output_decides():
 def test_extremal_response_attains_the_p_value(level, delta, v, r, n):
     mechanism = ExtremalResponse(level, delta, v, r)
     table = channel(mechanism, n)
-    exact = p_value(v, r, level, delta=delta, n=n, method="exact")
+    exact = p_value(v, r, level, delta=delta, n=n, rule=Exact())
     assert table.delta(level) <= delta + 1e-12
     if exact < 1:
         assert table.delta(level) == pytest.approx(delta, abs=1e-12)
@@ -262,7 +261,7 @@ def test_extremal_response_attains_the_p_value(level, delta, v, r, n):
 
 
 def test_steinke_is_not_a_theorem_for_large_tails():
-    exact = p_value(1, 3, 0.0, delta=0.05, n=3, method="exact")
+    exact = p_value(1, 3, 0.0, delta=0.05, n=3, rule=Exact())
     assert exact == pytest.approx(147 / 160, abs=1e-15)
     assert p_value(1, 3, 0.0, delta=0.05, n=3) == pytest.approx(73 / 80, abs=1e-15)
 
@@ -273,7 +272,7 @@ def test_exact_p_value_is_at_most_steinkes():
         small = p_value(v, r, epsilon) <= p(epsilon)
         for delta in (1e-5, 1e-2):
             steinke = p_value(v, r, epsilon, delta=delta, n=r + 3)
-            exact = p_value(v, r, epsilon, delta=delta, n=r + 3, method="exact")
+            exact = p_value(v, r, epsilon, delta=delta, n=r + 3, rule=Exact())
             assert (exact <= steinke + 1e-12)[small].all()
 
 
@@ -290,14 +289,14 @@ def test_p_values_to_nine_digits(r, epsilon):
     places = {int(min(r, max(1, round(r * q + z * spread)))) for z in distances} | {r}
     for v in places:
         for delta, n in ((1e-12, r), (1e-5, r + 7), (0.1, 2 * r)):
-            found = p_value(v, r, epsilon, delta=delta, n=n, method="exact")
+            found = p_value(v, r, epsilon, delta=delta, n=n, rule=Exact())
             expected = exact_p_value(v, r, epsilon, delta, n)
             assert found == pytest.approx(float(expected), rel=1e-9), (v, delta)
 
 
 def test_small_p_values_keep_their_digits():
     """Where the tail underflows: B = r, 2^-100000 is no double, and 2^-1500 is not 0."""
-    found = p_value(10**5, 10**5, 0.0, delta=1e-9, n=10**5, method="exact")
+    found = p_value(10**5, 10**5, 0.0, delta=1e-9, n=10**5, rule=Exact())
     assert found == pytest.approx(1e-9, rel=1e-12)
     assert random_r_p_value(1500, 1500, 0.0, 100, 0.0) == pytest.approx(1 / 15, rel=1e-11)
     assert random_r_bound(1500, 1500, 100, 0.0) == 0
@@ -310,12 +309,12 @@ counts = st.integers(1, 1000).flatmap(lambda r: st.tuples(st.integers(0, r), st.
 def test_exact_bound_is_valid_and_no_smaller(count, beta, delta, more):
     v, r = count
     n = r + more
-    found = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n, method="exact")
+    found = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n, rule=Exact())
     if found > 0:
-        assert p_value(v, r, found, delta=delta, n=n, method="exact") <= beta
+        assert p_value(v, r, found, delta=delta, n=n, rule=Exact()) <= beta
     above = found * (1 + 1e-9) + 1e-9
     # Where n δ / B alone is nearly β the p-value hardly depends on ε.
-    assert p_value(v, r, above, delta=delta, n=n, method="exact") > beta * (1 - 1e-12)
+    assert p_value(v, r, above, delta=delta, n=n, rule=Exact()) > beta * (1 - 1e-12)
     assert found <= epsilon_lower_bound(v, r, beta=beta)
 
 
@@ -341,7 +340,7 @@ def test_random_r_bound_inverts_its_p_value(count, beta, budget, share):
     v, r = count
     b, delta = budget / (beta * share), budget / r
     (found,) = random_r_bound(v, r, budget, b, beta)
-    assert found - 1e-12 <= epsilon_lower_bound(v, r, beta=beta, delta=delta, n=r, method="exact")
+    assert found - 1e-12 <= epsilon_lower_bound(v, r, beta=beta, delta=delta, n=r, rule=Exact())
     if found > 0:
         assert as_written(v, r, found, budget, b) <= beta * (1 + 1e-9)
     if v > 0:
@@ -354,7 +353,7 @@ def test_random_r_bound_inverts_its_p_value(count, beta, budget, share):
 def test_monotone(count, beta, delta, b):
     v, r = count
     for bound in (
-        lambda v, delta, n: epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n, method="exact"),
+        lambda v, delta, n: epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n, rule=Exact()),
         lambda v, delta, n: random_r_bound(v, r, n * delta, b, beta)[0],
     ):
         one = bound(v, delta, r)
@@ -369,12 +368,12 @@ def test_without_delta_all_methods_are_the_plain_bound():
     v = np.arange(0, 101, 7)
     plain = epsilon_lower_bound(v, 100)
     for found in (
-        epsilon_lower_bound(v, 100, method="exact"),
-        epsilon_lower_bound(v, 100, delta=0.0, n=10**6, method="exact"),
-        epsilon_lower_bound_random_r(v, 100, delta=0.0, n=500),
+        epsilon_lower_bound(v, 100, rule=Exact()),
+        epsilon_lower_bound(v, 100, delta=0.0, n=10**6, rule=Exact()),
+        RandomR().lower_bound(v, 100, delta=0.0, n=500),
     ):
         np.testing.assert_array_equal(found, plain)
-    nearly = epsilon_lower_bound(v, 100, delta=1e-14, n=100, method="exact")
+    nearly = epsilon_lower_bound(v, 100, delta=1e-14, n=100, rule=Exact())
     np.testing.assert_allclose(nearly, plain, atol=1e-10)
 
 

@@ -12,7 +12,8 @@ from scipy import optimize, stats
 
 import oralib
 from orabook.studies import epsilon_lower_bound_subsampled, subsampled
-from oralib.bounds import fdp, gaussian_epsilon
+from oralib.bounds import gaussian as gaussian_rule
+from oralib.bounds import gaussian_epsilon
 
 # ------------------------------------------------------------------------------ the naive twin
 
@@ -56,7 +57,7 @@ def naive_bound(v, r, n, delta, beta):
 @pytest.mark.parametrize(("delta", "beta"), [(1e-5, 0.05), (0.01, 0.3), (1e-9, 1e-4)])
 def test_naive_twin(r, n, delta, beta):
     v = np.unique(np.linspace(r // 2, r, 4).astype(int))
-    fast = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
+    fast = oralib.bounds.Gaussian().lower_bound(v, r, n=n, delta=delta, beta=beta)
     slow = np.array([naive_bound(int(x), r, n, delta, beta) for x in v])
     np.testing.assert_allclose(fast, slow, rtol=1e-7, atol=1e-8)
     assert (fast <= slow + 1e-10).all()
@@ -101,9 +102,9 @@ def worst_probability(v, r, n, lines):
 def test_recursion_is_the_linear_program(r, n, lines):
     for v in range(r // 2 + 1, r + 1):
         worst = worst_probability(v, r, n, lines)
-        assert fdp.reach(v, r, n, worst * (1 + 1e-4), 0.0, lines) > 0
+        assert gaussian_rule.reach(v, r, n, worst * (1 + 1e-4), 0.0, lines) > 0
         if worst < 1 - 1e-6:
-            assert fdp.reach(v, r, n, worst * (1 - 1e-4), 0.0, lines) <= 0
+            assert gaussian_rule.reach(v, r, n, worst * (1 - 1e-4), 0.0, lines) <= 0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -137,7 +138,7 @@ def test_coverage_is_exact_for_gaussian_noise(n):
     v = np.arange(n + 1)
     for mu, beta in product((0.0, 0.3, 1.0, 2.5), (0.05, 0.4)):
         truth = gaussian_epsilon(mu, 1e-5)
-        over = oralib.epsilon_lower_bound_fdp(v, n, n=n, delta=1e-5, beta=beta) > truth
+        over = oralib.bounds.Gaussian().lower_bound(v, n, n=n, delta=1e-5, beta=beta) > truth
         assert stats.binom.pmf(v, n, stats.norm.cdf(mu / 2))[over].sum() <= beta
 
 
@@ -165,7 +166,9 @@ def test_epsilon_of_a_gaussian_curve(mu, delta):
 
 def test_quantiles():
     for x in (1e-289, 1e-30, 1e-3, 0.3, 0.5, 0.7, 1 - 1e-9):
-        assert fdp.upper_quantile(x) == pytest.approx(stats.norm.isf(x), rel=1e-13, abs=1e-15)
+        assert gaussian_rule.upper_quantile(x) == pytest.approx(
+            stats.norm.isf(x), rel=1e-13, abs=1e-15
+        )
 
 
 # ------------------------------------------------------------------- curves of subsampled noise
@@ -195,7 +198,7 @@ def test_tangents_lie_below_the_curve_of_a_step(rate, sigma):
 
 @pytest.mark.parametrize(("v", "r", "n"), [(75, 100, 1000), (40, 40, 40)])
 def test_full_data_steps_are_gaussian_mechanisms(v, r, n):
-    exact = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5)
+    exact = oralib.bounds.Gaussian().lower_bound(v, r, n=n, delta=1e-5)
     found = epsilon_lower_bound_subsampled(v, r, n=n, delta=1e-5, steps=4, sample_rate=1.0)
     assert 0.99 * exact - 0.004 < found <= exact
 
@@ -217,7 +220,7 @@ def test_the_papers_setting():
     sigma = subsampled._least_sigma(100, 0.1, 75, 100, 1000, 0.05)
     for noise, rejected in ((sigma, True), (sigma * 0.999, False)):
         lines = subsampled._tangents(100, 0.1, noise)
-        assert (fdp.reach(75, 100, 1000, 0.05, 0.0, lines) > 0) == rejected
+        assert (gaussian_rule.reach(75, 100, 1000, 0.05, 0.0, lines) > 0) == rejected
 
 
 def test_subsampled_edges():
@@ -233,7 +236,7 @@ def test_subsampled_edges():
 
 def test_no_evidence_no_claim():
     assert (gaussian_epsilon(0.0, 0.0), gaussian_epsilon(1e-9, 0.0)) == (0, np.inf)
-    bound = oralib.epsilon_lower_bound_fdp
+    bound = oralib.bounds.Gaussian().lower_bound
     assert bound(0, 0, n=0, delta=1e-5) == 0
     assert bound(0, 0, n=10, delta=0.0) == 0
     for beta in (1e-9, 0.05, 0.99):
@@ -249,14 +252,14 @@ def test_extreme_counts():
     n = [1, 2**53, 1000, 10**6, 10**6, 10**6, 2**53]
     beta = np.array([5e-324, 1e-12, 0.05, 1 - 1e-12])[:, None]
     for delta in (5e-324, 1e-5, 1 - 1e-12):
-        found = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
+        found = oralib.bounds.Gaussian().lower_bound(v, r, n=n, delta=delta, beta=beta)
         assert ((found >= 0) & (found < np.inf)).all()
 
 
 @given(st.integers(1, 300), st.integers(0, 3000), st.floats(1e-6, 0.5), st.floats(1e-9, 0.1))
 def test_monotone(r, others, beta, delta):
     def bound(v=r, n=r + others, delta=delta, beta=beta):
-        return oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
+        return oralib.bounds.Gaussian().lower_bound(v, r, n=n, delta=delta, beta=beta)
 
     close = {"rtol": 1e-7, "atol": 1e-9}
 
@@ -272,7 +275,7 @@ def test_monotone(r, others, beta, delta):
 def test_more_guesses_do_not_help_beyond_the_edge():
     """A mechanism may be bad with probability β: then g(β v / n) = β (r - v) / n is the end."""
     r = 10 ** np.arange(2, 8)
-    found = oralib.epsilon_lower_bound_fdp(7 * r // 10, r, n=r, delta=1e-5)
+    found = oralib.bounds.Gaussian().lower_bound(7 * r // 10, r, n=r, delta=1e-5)
     edge = stats.norm.ppf(0.05 * 0.7) - stats.norm.ppf(0.05 * 0.3)
     assert found[-1] == pytest.approx(gaussian_epsilon(edge, 1e-5), rel=1e-6)
     assert (np.diff(found) >= 0).all()

@@ -87,7 +87,7 @@ CALLS = {
         **{"mechanism": oralib.Count(), "guesser": ALL, "n": 3, "feedback": "full", "guesses": 2},
         **{"trials": 2, "seed": 1},
     },
-    "adaptive_failure_probability": {"epsilon": 1.0, "n": 5, "beta": 0.1, "bound": "pure"},
+    "adaptive_failure_probability": {"epsilon": 1.0, "n": 5, "beta": 0.1, "rule": bounds.Pure()},
     "certified_epsilon": {
         **{"sigma": 1.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0, "accountant": "rdp"},
     },
@@ -98,13 +98,7 @@ CALLS = {
     },
     "epsilon_estimate": {"v": 5, "r": 9},
     "epsilon_lower_bound": {
-        **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "method": "exact"},
-    },
-    "epsilon_lower_bound_anytime": {"v": 5, "r": 9, "beta": 0.1},
-    "epsilon_lower_bound_fdp": {"v": 8, "r": 9, "n": 20, "delta": 0.01, "beta": 0.1},
-    "epsilon_lower_bound_independent": {"v": 8, "r": 9, "n": 20, "delta": 0.01, "beta": 0.1},
-    "epsilon_lower_bound_random_r": {
-        **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "expected": 7},
+        **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "rule": bounds.Exact()},
     },
     "lower_bound_of_runs": {
         **{"runs": [oralib.Counts(5, 9, n=20)], "beta": 0.1, "delta": 0.01, "expected": 7},
@@ -115,7 +109,10 @@ CALLS = {
     "one_run": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
     "p": {"epsilon": 1.0},
     "p_inv": {"accuracy": 0.7},
-    "p_value": {"v": 5, "r": 9, "epsilon": 0.5, "delta": 0.01, "n": 20, "method": "exact"},
+    "p_value": {
+        **{"v": 5, "r": 9, "epsilon": 0.5, "delta": 0.01, "n": 20, "beta": 0.1},
+        **{"rule": bounds.Exact()},
+    },
     "p_value_of_runs": {
         **{"runs": oralib.Counts([5, 6], 9, n=20), "epsilon": 0.5, "beta": 0.1, "delta": 0.01},
         **{"expected": 7},
@@ -131,7 +128,7 @@ CALLS = {
         **{"counts": oralib.Counts(5, 9, n=20), "epsilon": 0.5, "beta": 0.1, "delta": 0.01},
         **{"expected": 7},
     },
-    "valid_rule": {"counts": oralib.Counts(5, 9, n=20), "delta": 0.01},
+    "valid_rule": {"counts": oralib.Counts(5, 9, n=20), "delta": 0.01, "expected": 7},
 }
 
 ASSUMPTIONS = {
@@ -158,8 +155,29 @@ REFUTING = {
 }
 
 BOUNDS = {
+    **{name: {} for name in ("AnyOrder", "Anytime", "Certified", "Exact", "Gaussian")},
+    **{name: {} for name in ("Independent", "Pure", "Steinke")},
+    "Balanced": {"r_in": 4},
+    "RandomR": {"expected": 7},
     "clopper_pearson_lower": {"v": 5, "r": 9, "beta": 0.1},
     "gaussian_epsilon": {"mu": 1.0, "delta": 0.01},
+}
+
+_COUNTS = {"v": 8, "r": 9, "n": 20, "beta": 0.1}
+_CLAIM = {"delta": 0.01, **_COUNTS}
+
+#: Calls of the two methods of every rule.
+RULES = {
+    bounds.AnyOrder(): _CLAIM,
+    bounds.Anytime(): {"delta": 0.0, **_COUNTS},
+    bounds.Balanced(4): _CLAIM,
+    bounds.Certified(): _CLAIM,
+    bounds.Exact(): _CLAIM,
+    bounds.Gaussian(): _CLAIM,
+    bounds.Independent(): _CLAIM,
+    bounds.Pure(): {"delta": 0.0, **_COUNTS},
+    bounds.RandomR(7): _CLAIM,
+    bounds.Steinke(): _CLAIM,
 }
 
 DPSGD = {
@@ -196,7 +214,7 @@ LAWS = {
     "local_laplace_law": {"epsilon": 1.0, "n": 5},
     "sums_law": {"dpsgd": STEP, "guesses": 2},
     "mean_bound": {
-        **{"law": laws.count_in_sets_law(2, 3), "beta": 0.1, "delta": 0.01, "method": "exact"},
+        **{"law": laws.count_in_sets_law(2, 3), "beta": 0.1, "delta": 0.01, "rule": bounds.Exact()},
     },
 }
 
@@ -240,8 +258,16 @@ HOMES = {
     refuting: REFUTING,
 }
 
-#: What functions return, and nobody builds; and protocols.
-NOT_CALLED = {"DiscreteMechanism", "Guesser", "Law", "Mechanism", "Signs", "TrainingVerdict"}
+#: What functions return, and nobody builds; protocols, and the base of all rules.
+NOT_CALLED = {
+    "DiscreteMechanism",
+    "Guesser",
+    "Law",
+    "Mechanism",
+    "Rule",
+    "Signs",
+    "TrainingVerdict",
+}
 
 #: Of these no more are tried, which is much work and no mistake.
 WORK = dict.fromkeys(("n", "d", "steps", "rounds", "sets", "sizes", "ratios"), 100) | {"trials": 2}
@@ -314,8 +340,21 @@ SLOW = ("noise_multiplier",)
     ],
 )
 def test_odd_arguments(home, name):
-    function = getattr(home, name)
-    arguments = HOMES[home][name]
+    check_odd_arguments(name, getattr(home, name), HOMES[home][name])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+@pytest.mark.parametrize("method", ["lower_bound", "p_value"])
+def test_odd_arguments_of_rules(rule, method):
+    arguments = RULES[rule] if method == "lower_bound" else {"epsilon": 0.5, **RULES[rule]}
+    check_odd_arguments(method, getattr(rule, method), arguments)
+
+
+def test_every_rule_is_called():
+    assert {type(rule) for rule in RULES} == set(bounds.Rule.__subclasses__())
+
+
+def check_odd_arguments(name, function, arguments):
     for argument, (odd, value) in product(arguments, ODD.items()):
         if isinstance(value, float | int) and WORK.get(argument, np.inf) < value < 2**60:
             continue

@@ -11,7 +11,7 @@ from scipy import stats
 import oralib
 from oralib.bounds import independent
 
-bound = oralib.epsilon_lower_bound_independent
+bound = oralib.bounds.Independent().lower_bound
 
 
 # ----------------------------------------------------------------------------- the naive twins
@@ -103,7 +103,7 @@ def test_monotone_and_above_the_bounds_that_assume_less(r, others, beta, delta):
     assert (np.diff(less) >= 0).all()
     bold = bound(v, r, n=n, delta=delta, beta=np.array([0.1, 1.0, 1.5]) * beta)
     assert (np.diff(bold) >= -1e-9).all()
-    fdp = oralib.epsilon_lower_bound_fdp(some, r, n=n, delta=delta, beta=beta)
+    fdp = oralib.bounds.Gaussian().lower_bound(some, r, n=n, delta=delta, beta=beta)
     assert (found >= fdp - 1e-9 - 1e-7 * fdp).all()
 
 

@@ -7,6 +7,7 @@ from scipy import integrate, optimize, special, stats
 from orabook import laws, studies
 from orabook.studies import confidence, isolated, isolated_limit
 from oralib import DpSgd, certified_epsilon
+from oralib.bounds import Exact, Steinke
 from oralib.dpsgd import simulate_likelihood
 from oralib.ground.types import VIEWS
 
@@ -131,11 +132,9 @@ def test_one_guess_by_quadrature(n):
 @pytest.mark.parametrize(("n", "k"), [(10**4, 300), (10**6, 50_000)])
 def test_some_counts_are_as_good_as_all(n, k):
     dpsgd = isolated_training(n)
-    for method, delta in (("exact", 0.0), ("steinke", 1e-5), ("exact", 1e-5)):
+    for rule, delta in ((Exact(), 0.0), (Steinke(), 1e-5), (Exact(), 1e-5)):
         all_of_them, some = (
-            laws.mean_bound(
-                studies.isolated_law(dpsgd, k, counts=counts), delta=delta, method=method
-            )
+            laws.mean_bound(studies.isolated_law(dpsgd, k, counts=counts), delta=delta, rule=rule)
             for counts in (None, 60)
         )
         assert some == pytest.approx(all_of_them, abs=2e-6)
@@ -147,8 +146,8 @@ def test_some_counts_are_as_good_as_all(n, k):
 def test_the_ceiling():
     """Against 60 simulated audits a point, played independently: means and standard errors."""
     played = {8000: (0.847, 0.017), 96_000: (1.146, 0.014)}
-    table = studies.isolated_ceiling([*played, 10**9], sees=("steps",), rules=("exact", "steinke"))
-    best = table[table["rule"] == "exact"].set_index("n")
+    table = studies.isolated_ceiling([*played, 10**9], sees=("steps",), rules=(Exact(), Steinke()))
+    best = table[table["rule"] == Exact.name].set_index("n")
     for n, (mean, error) in played.items():
         assert best["bound"][n] == pytest.approx(mean, abs=3 * error)
     limit = isolated_limit(MAIN, delta=1e-5)
@@ -156,15 +155,15 @@ def test_the_ceiling():
     # At the limit the audit is that of δ / β, in the mean of both directions.
     at = {x: certified_epsilon(SIGMA, x * 1e-5, 100, 0.1, accountant="pld") for x in (1, 20, 40)}
     assert at[40] - 0.01 < limit < at[20] < at[1]
-    assert (best["bound"] > table[table["rule"] == "steinke"].set_index("n")["bound"]).all()
+    assert (best["bound"] > table[table["rule"] == Steinke.name].set_index("n")["bound"]).all()
 
 
 def test_the_best_k_is_the_best():
     """No k of a neighbourhood does better than what the search has found."""
-    table = studies.isolated_ceiling((5000,), sees=("steps",), rules=("exact",))
+    table = studies.isolated_ceiling((5000,), sees=("steps",), rules=(Exact(),))
     dpsgd = isolated_training(5000)
     others = [
-        laws.mean_bound(studies.isolated_law(dpsgd, k), delta=1e-5, method="exact")
+        laws.mean_bound(studies.isolated_law(dpsgd, k), delta=1e-5, rule=Exact())
         for k in range(20, 800, 40)
     ]
     assert max(others) < table["bound"][0] + 0.003

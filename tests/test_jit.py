@@ -17,8 +17,15 @@ import numpy as np
 import pytest
 
 import oralib
-from oralib.bounds import clopper_pearson_lower
-from oralib.bounds import epsilon_lower_bound_independent as independent
+from oralib.bounds import (
+    Anytime,
+    Exact,
+    Gaussian,
+    Independent,
+    RandomR,
+    Steinke,
+    clopper_pearson_lower,
+)
 from oralib.ground import jit
 
 CALLED = """from oralib.ground.jit import formula, jit
@@ -134,8 +141,8 @@ def test_cache_folder_is_no_link(cache, inner):
 SINGLE = (
     "oralib.epsilon_lower_bound(160, 210)",
     "oralib.p_value(160, 210, 0.5)",
-    "oralib.epsilon_lower_bound_fdp(160, 210, n=1000, delta=1e-5)",
-    "oralib.epsilon_lower_bound_independent(160, 210, n=1000, delta=1e-5)",
+    "oralib.bounds.Gaussian().lower_bound(160, 210, n=1000, delta=1e-5)",
+    "oralib.bounds.Independent().lower_bound(160, 210, n=1000, delta=1e-5)",
     "oralib.valid_lower_bound(oralib.Counts(160, 210, n=1000, r_fixed=True), delta=1e-5)",
     "oralib.valid_lower_bound(oralib.Counts(160, 210, n=1000), delta=1e-5)",
     "oralib.valid_lower_bound(oralib.Counts(160, 210, n=1000, feedback='full'))",
@@ -165,23 +172,23 @@ def test_plain_equals_compiled(delta):
     n = 2 * r + 1
     epsilon = np.resize([0.0, 1e-9, 0.3, 2.0, 40.0, 800.0, np.inf], v.size)
     small, every = r <= 1000, slice(None, None, 7)
-    bounds = {
-        "steinke": (small, lambda **x: oralib.epsilon_lower_bound(**x)),
-        "exact": (r > 0, lambda **x: oralib.epsilon_lower_bound(**x, method="exact")),
-        "random r": (r > 0, lambda **x: oralib.epsilon_lower_bound_random_r(**x)),
-        "f-DP": (small, lambda **x: oralib.epsilon_lower_bound_fdp(**x)),
-        "independent": (small & (beta > 1e-9), lambda **x: independent(**x)),
-    }
-    for name, (chosen, bound) in bounds.items():
+    rules = (
+        (Steinke(), small),
+        (Exact(), r > 0),
+        (RandomR(), r > 0),
+        (Gaussian(), small),
+        (Independent(), small & (beta > 1e-9)),
+    )
+    for rule, chosen in rules:
         given = {"v": v, "r": r, "n": n, "beta": beta}
         given = {key: column[chosen][every] for key, column in given.items()}
-        _check_rows(name, partial(bound, delta=delta), given)
-    for method in ("steinke", "exact"):
+        _check_rows(rule, partial(rule.lower_bound, delta=delta), given)
+    for rule in (Steinke(), Exact()):
         given = {"v": v, "r": r, "n": n, "epsilon": epsilon}
-        _check_rows(method, partial(oralib.p_value, delta=delta, method=method), given)
+        _check_rows(rule, partial(rule.p_value, delta=delta), given)
     if delta == 0:
         given = {"v": v, "r": r, "beta": beta}
-        _check_rows("anytime", oralib.epsilon_lower_bound_anytime, given)
+        _check_rows(Anytime(), Anytime().lower_bound, given)
         _check_rows("accuracy", clopper_pearson_lower, given)
 
 

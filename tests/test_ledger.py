@@ -27,6 +27,7 @@ from ledger.machine.mutants import replaced, varied
 from ledger.machine.tiles import place_of
 from orabook.studies import stop_or_oppose_law
 from oralib import adaptive_failure_probability, epsilon_lower_bound, p
+from oralib.bounds import Anytime
 
 ROOT = Path(__file__).parent.parent
 LEDGER = ledger.claims()
@@ -136,7 +137,7 @@ def test_stop_or_oppose_is_dominated_and_fails():
 
 def test_anytime_bound_leaves_what_its_row_says():
     def unused(epsilon, beta, n):
-        worst = adaptive_failure_probability(epsilon, n, beta, bound="anytime")
+        worst = adaptive_failure_probability(epsilon, n, beta, rule=Anytime())
         return round(100 * (1 - worst / beta))
 
     short = [unused(e, b, 10_000) for e in (0.0, 1.0, 3.0) for b in (0.05, 0.3)]

@@ -9,6 +9,7 @@ from test_dpsgd import same_law
 from test_hopping import batch_law
 
 from oralib import DpSgd, simulate_dpsgd, valid_rule
+from oralib.bounds import Exact
 from oralib.dpsgd import likelihood, simulate_likelihood
 
 
@@ -137,6 +138,6 @@ def test_several_numbers_of_guesses_on_the_same_trainings(feedback):
     play = dict(sees="steps", feedback=feedback, trials=3, seed=1)
     several = likelihood.likelihood_counts(dpsgd, (60, 4), **play)
     assert [counts.r.tolist() for counts in several] == [[60] * 3, [4] * 3]
-    assert {valid_rule(counts, 1e-5) for counts in several} == {"exact"}
+    assert {valid_rule(counts, 1e-5) for counts in several} == {Exact()}
     with pytest.raises(ValueError, match="guesses must be falling numbers"):
         likelihood.likelihood_counts(dpsgd, (4, 60), **play)

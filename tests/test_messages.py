@@ -13,6 +13,7 @@ from orabook import experiments, studies
 from orabook.laws import Law, count_in_sets_law, local_laplace_law
 from orabook.single_step import simulate_single_step
 from orabook.studies import SampledChannel, SelfMutingResponse
+from orabook.studies.assumptions import bound_assuming
 from oralib import (
     AllOrNothing,
     Channel,
@@ -34,9 +35,6 @@ from oralib import (
     channel,
     classic,
     epsilon_lower_bound,
-    epsilon_lower_bound_fdp,
-    epsilon_lower_bound_independent,
-    epsilon_lower_bound_random_r,
     noise_multiplier,
     one_run,
     p_inv,
@@ -45,7 +43,7 @@ from oralib import (
     simulate_hopping,
     valid_lower_bound,
 )
-from oralib.bounds.assumptions import bound_assuming
+from oralib.bounds import Anytime, Balanced, Exact, Gaussian, Independent, Pure, RandomR
 from oralib.dpsgd import simulate_likelihood
 from oralib.games import one_run_law
 
@@ -69,15 +67,28 @@ BOUNDS = [
     (lambda: epsilon_lower_bound(2, 3, delta=1e-5, n=2), "r must be at most n"),
     (lambda: epsilon_lower_bound([1, 2], [1, 2, 3]), "broadcast together"),
     (lambda: p_inv(1.5), r"accuracy must lie in \[0, 1\], got accuracy=1.5"),
-    (lambda: p_value(1, 2, 1.0, method="fast"), "one of steinke, exact, any order, got method"),
-    (lambda: epsilon_lower_bound_random_r(1, 2, delta=0.1, n=2, expected=3), "expected=3 and n=2"),
+    (lambda: p_value(1, 2, 1.0, rule="fast"), r"rule must be like oralib.bounds.Exact\(\)"),
+    (lambda: RandomR(3).lower_bound(1, 2, delta=0.1, n=2), r"expected must lie in \[1, 2\]"),
     (lambda: worst_case_rejection([1, 1], 1.0, delta=0.1, n=1), "the number of thresholds must"),
     (lambda: adaptive_failure_probability(-1, 10), r"epsilon must lie in \[0, inf\]"),
     (lambda: adaptive_failure_probability(1, 10**7), r"n must lie in \[0, 1000000\]"),
-    (lambda: adaptive_failure_probability(1, 5, bound=3), "bound must be one of pure, anytime"),
+    (lambda: adaptive_failure_probability(1, 5, rule=3), r"rule must be Pure\(\) or Anytime\(\)"),
     (lambda: valid_lower_bound(COUNTS, delta=2.0), "delta must lie in"),
     (lambda: valid_lower_bound(COUNTS, delta=1e-4, expected=0), "expected must"),  # nor needed
     (lambda: valid_lower_bound(75), "counts must be like"),
+    (lambda: Gaussian().lower_bound(3, 10**9, n=10**9), r"r must lie in \[0, 100000000\]"),
+    (lambda: Independent().lower_bound(3, 10**9, n=10**9), r"r must lie in \[0, 100000000\]"),
+    (lambda: Gaussian().lower_bound(75, 100), "n must be given for the f-DP bound"),
+    (lambda: Exact().lower_bound(75), "r must be given if v is not Counts, got v=75 and r=None"),
+    (lambda: Exact().lower_bound(COUNTS, 100), "r and n must not be given with Counts.*r=100"),
+    (lambda: Exact().p_value(COUNTS, epsilon=1.0, n=1000), "r and n must not be given.*n=1000"),
+    (lambda: Pure().lower_bound(75, 100, n=1000, delta=0.1), "delta must be 0 for the bound ε"),
+    (lambda: Anytime().lower_bound(75, 100, n=1000, delta=0.1), "delta must be 0 for the anytime"),
+    (lambda: Balanced().lower_bound(75, 100, n=1000), "r_in must be given for balanced coins"),
+    (lambda: Balanced(50).lower_bound(75, 100, n=1001), "n must be even .* got n=1001"),
+    (lambda: Balanced(101).lower_bound(75, 100, n=1000), r"r_in must lie in \[0, 100\]"),
+    (lambda: RandomR(expected=0), "expected must be at least 1, got expected=0"),
+    (lambda: p_value(75, 100), "epsilon must be given, got epsilon=None"),
     (lambda: bound_assuming("gauss", COUNTS, delta=0.1), "assumption must be one of"),
     (lambda: bound_assuming("gaussian", Counts(1, 2, 3), delta=0.1), "fixed.*got r_fixed=False"),
     (lambda: bound_assuming("dp", Counts([3, 4], 5, n=5), delta=0.1), "of one audit, got 2"),
@@ -85,12 +96,11 @@ BOUNDS = [
     (lambda: assuming_normal([1.0, np.nan], [0, 1]), "scores must"),
     (lambda: assuming_normal([1.0, 2.0], [0, 1, 1]), "included must"),
     *(
-        (lambda f=f, counts=counts: f(*counts, n=10**3, delta=1e-5), message)
-        for f in (epsilon_lower_bound_fdp, epsilon_lower_bound_independent)
+        (lambda f=f, counts=counts: f.lower_bound(*counts, n=10**3, delta=1e-5), message)
+        for f in (Gaussian(), Independent())
         for counts, message in (
             ((5, 4), "v must be at most r, got v=5 and r=4"),
             ((3, 2000), "r must be at most n"),
-            ((3, 10**9), r"r must lie in \[0, 100000000\]"),
         )
     ),
 ]

@@ -10,10 +10,10 @@ from test_any_order import naive, strategies
 from test_balanced import worst as worst_of_balanced
 from test_full_feedback import edges
 
-from oralib import Counts, Training, epsilon_lower_bound_anytime, valid_lower_bound, valid_p_value
-from oralib.bounds.approximate import planned_b
-from oralib.bounds.balanced import balanced_p_value
-from oralib.bounds.p_values import p_values
+from oralib import Counts, Training, valid_lower_bound, valid_p_value
+from oralib.bounds import Anytime
+from oralib.bounds.random_r import planned_b
+from oralib.bounds.valid import p_values
 from oralib.dpsgd.claim import Profile
 
 BETA = 0.3
@@ -192,7 +192,7 @@ def test_no_guesser_with_feedback_is_accused_more_often(n, fixed, side):
 def test_the_p_value_of_a_stop_at_will():
     """Without δ the level itself, which is β where the bound is ε."""
     for v, r in ((40, 50), (12, 12), (75, 100)):
-        bound = epsilon_lower_bound_anytime(v, r, beta=0.05)
+        bound = Anytime().lower_bound(v, r, beta=0.05)
         counts = Counts(v, r, n=200, feedback="full")
         assert valid_p_value(counts, bound) == pytest.approx(0.05, rel=1e-6)
     # With δ it is about β where the certified bound is ε; it does not know that bound's margins.
@@ -205,19 +205,25 @@ def test_the_p_value_of_a_stop_at_will():
 # --------------------------------------------------------------------------------- balanced coins
 
 
+def balanced_p_value(v, r, n, epsilon, deltas, r_in):
+    counts = Counts(v, r, n=n, r_fixed=True, coins="balanced", r_in=r_in)
+    return p_values(counts, epsilon, *deltas, beta=BETA)[0]
+
+
 def test_balanced_coins_have_two_directions():
     """Linear programs over all mechanisms; the mean of the two numbers would be false."""
     for n, r_in, r in ((4, 2, 3), (4, 3, 3), (4, 0, 2), (6, 2, 4)):
         for epsilon, deltas in product((0.0, 0.5), ((0.1, 0.0), (0.0, 0.1), (0.05, 0.02))):
             for v in range(1, r + 1):
-                limit = balanced_p_value(v, r, n, epsilon, deltas, r_in=r_in)
+                limit = balanced_p_value(v, r, n, epsilon, deltas, r_in)
                 assert worst_of_balanced(v, r, n, epsilon, deltas, r_in) <= limit + 1e-7
     # It prints 100 of the 5,000 that are in with probability 1/20: an element with 1/1000.
     n, truth = 10_000, 0.05
     assert truth * 100 / 5000 == pytest.approx(0.001)
-    found = {d: balanced_p_value(100, 100, n, 1.0, d, r_in=100) for d in ((0.001, 0.0), 0.0005)}
-    assert found[0.001, 0.0] == pytest.approx(0.0515, abs=1e-4)
-    assert found[0.001, 0.0] > truth > found[0.0005] == pytest.approx(0.0257, abs=1e-4)
+    one_way = balanced_p_value(100, 100, n, 1.0, (0.001, 0.0), 100)
+    both_ways = balanced_p_value(100, 100, n, 1.0, (0.0005, 0.0005), 100)
+    assert one_way == pytest.approx(0.0515, abs=1e-4)
+    assert one_way > truth > both_ways == pytest.approx(0.0257, abs=1e-4)
 
 
 # --------------------------------------------------------------------------------- known numbers
@@ -317,8 +323,7 @@ def test_counts_of_a_pilot_are_a_good_plan():
     assert found[0] == pytest.approx(found[1], abs=0.02)
     nothing = Counts(0, 0, n=10)
     assert valid_lower_bound(audits, delta=1e-5, expected=nothing).mean() > 0
-    b = planned_b(np.full(1, 1000), np.full(1, 0.3), np.full(1, 0.05), (300, 400))
-    assert 0 < b[0] < 400
+    assert 0 < planned_b(1000, 0.3, 0.05, Counts(300, 400, n=1000)) < 400
 
 
 def test_sides_and_pilots_that_cannot_be():

@@ -24,6 +24,7 @@ from oralib import (
     valid_lower_bound,
     valid_p_value,
 )
+from oralib.bounds import Exact
 
 SIGMA = 2.422402
 RUNS = Counts([310, 305, 300], 350, n=100_000, r_fixed=True)
@@ -60,7 +61,7 @@ LARGE = 10**8
 @pytest.mark.parametrize("side", ["both", "in", "out"])
 def test_bounds_of_many_canaries_hold_for_mixtures(side):
     """Near the limit of nearly every run, where the largest part of β is used."""
-    k, _ = best_guesses(isolated(LARGE), "steps", "exact", 0.05, 1e-5, side)
+    k, _ = best_guesses(isolated(LARGE), "steps", Exact(), 0.05, 1e-5, side)
     law = isolated_law(isolated(LARGE), k, side=side)
     coin = stats.binom.pmf(law.v, k, 0.5)
     counts = Counts(law.v, law.r, n=LARGE, r_fixed=True, side=side)
@@ -170,7 +171,7 @@ def test_limits_of_nearly_every_run():
     due = [1.425919, 1.628034, 1.691803, 1.723099, 1.778505, 1.814815]
     assert table["limit"].tolist() == pytest.approx(due, abs=2e-6)
     # Many canaries reach it, and both sides end before.
-    bound = best_guesses(isolated(10**9), "steps", "exact", 0.05, 1e-5, "in")[1]
+    bound = best_guesses(isolated(10**9), "steps", Exact(), 0.05, 1e-5, "in")[1]
     assert bound == pytest.approx(due[0], abs=5e-3)
     assert isolated_limit(isolated(9), delta=1e-5) == pytest.approx(1.353, abs=1e-3)
 
@@ -191,7 +192,7 @@ def test_best_bounds_of_one_side():
     """They pay from about 300,000 canaries on."""
     for n, both, one in ((10**5, 1.168, 1.149), (8 * 10**5, 1.339, 1.367), (10**6, 1.348, 1.383)):
         for side, due in (("both", both), ("in", one)):
-            found = best_guesses(isolated(n), "steps", "exact", 0.05, 1e-5, side)[1]
+            found = best_guesses(isolated(n), "steps", Exact(), 0.05, 1e-5, side)[1]
             assert found == pytest.approx(due, abs=2e-3)
 
 
@@ -213,7 +214,7 @@ def test_the_ceiling_of_mean_bounds():
     found = ceiling_of_means(dpsgd, 200, delta=1e-5)
     assert found == pytest.approx(0.85797, abs=1e-5)
     # What isolated canaries reach is below; and counts together only raise it.
-    assert best_guesses(dpsgd, "steps", "exact", 0.05, 1e-5)[1] < found
+    assert best_guesses(dpsgd, "steps", Exact(), 0.05, 1e-5)[1] < found
     assert found <= ceiling_of_means(dpsgd, 200, delta=1e-5, lowest=120) < found + 1e-3
 
 

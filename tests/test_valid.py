@@ -26,15 +26,14 @@ from oralib import (
     channel,
     classic,
     epsilon_lower_bound,
-    epsilon_lower_bound_anytime,
-    epsilon_lower_bound_random_r,
     one_run,
     simulate_dpsgd,
     simulate_hopping,
     valid_lower_bound,
     valid_rule,
 )
-from oralib.bounds.approximate import planned_b
+from oralib.bounds import AnyOrder, Anytime, Certified, Exact, Pure, RandomR
+from oralib.bounds.random_r import planned_b
 from oralib.dpsgd import simulate_likelihood
 
 LAPLACE, ALL, SOME = LocalLaplace(2.0), ThresholdGuesser(), ThresholdGuesser(2.0)
@@ -78,9 +77,9 @@ def test_games_say_how_they_were_set_up(name):
 def test_plain_and_one_way_audits(feedback):
     v, r = np.array([75, 80]), np.array([100, 100])
     audit = {"beta": 0.1, "delta": 1e-5}
-    exact = epsilon_lower_bound(v, r, n=2000, method="exact", **audit)
-    by_output = epsilon_lower_bound_random_r(v, r, n=2000, **audit)
-    for fixed, rule, due in ((True, "exact", exact), (False, "random r", by_output)):
+    exact = Exact().lower_bound(v, r, n=2000, **audit)
+    by_output = RandomR().lower_bound(v, r, n=2000, **audit)
+    for fixed, rule, due in ((True, Exact(), exact), (False, RandomR(), by_output)):
         counts = Counts(v, r, 2000, r_fixed=fixed, feedback=feedback)
         assert (valid_lower_bound(counts, beta=0.1) == epsilon_lower_bound(v, r, beta=0.1)).all()
         assert (valid_lower_bound(counts, **audit) == due).all()
@@ -98,17 +97,17 @@ def test_full_feedback(beta):
     }
     for delta in (0.0, 1e-9, 1e-5, 9e-5, 1e-3):
         bounds = valid_lower_bound(watched, beta=beta, delta=delta)
-        anytime = epsilon_lower_bound_anytime(watched.v, watched.r, beta=beta)
+        anytime = Anytime().lower_bound(watched.v, watched.r, beta=beta)
         assert (bounds == (np.round(bounds, 3) if delta else anytime)).all()
         assert ((anytime - 0.13 <= bounds) & (bounds <= anytime)).all()
         assert (valid_lower_bound(listed, beta=beta, delta=delta) == bounds).all()
         for counts in (watched, listed):
-            assert valid_rule(counts, delta) == ("anytime certified" if delta else "anytime")
-        for word, method in (("full", "any order"), ("list", "exact")):
+            assert valid_rule(counts, delta) == (Certified() if delta else Anytime())
+        for word, rule in (("full", AnyOrder()), ("list", Exact())):
             claim = {"beta": beta, "delta": delta, "n": 1000}
-            due = epsilon_lower_bound(watched.v, watched.r, method=method, **claim)
+            due = rule.lower_bound(watched.v, watched.r, **claim)
             assert (valid_lower_bound(fixed[word], beta=beta, delta=delta) == due).all()
-            assert valid_rule(fixed[word], delta) == (method if delta else "pure")
+            assert valid_rule(fixed[word], delta) == (rule if delta else Pure())
     assert (valid_lower_bound(watched, beta=beta, delta=1.0) == 0).all()  # every mechanism is that
 
 
@@ -160,14 +159,13 @@ def test_the_least_b_follows_its_plan(expected, beta):
     due = v * stats.binom.pmf(v, r, 0.5) / tails[v - 1]
     budget = np.array([0.0, 0.001, 0.2, 10.0])
     least, most = budget / ((0.8 if expected else 0.6) * beta), budget / (0.1 * beta)
-    found = planned_b(np.full(4, 20_000), budget, np.full(4, beta), expected)
+    found = np.array([planned_b(20_000, leak, beta, expected) for leak in budget])
     assert found == pytest.approx(np.clip(due, least, most))
     assert least[2] < found[2] == pytest.approx(due)
     counts = Counts(160, 210, 20_000)
-    audit = {"beta": beta, "delta": 1e-5, "expected": expected}
-    assert valid_lower_bound(counts, **audit) == epsilon_lower_bound_random_r(
-        160, 210, n=20_000, **audit
-    )
+    audit = {"beta": beta, "delta": 1e-5}
+    by_rule = RandomR(expected).lower_bound(160, 210, n=20_000, **audit)
+    assert valid_lower_bound(counts, expected=expected, **audit) == by_rule
 
 
 def test_feedback_is_judged_by_fresh_audits():
@@ -187,9 +185,9 @@ def test_trials_whose_numbers_coincide_are_not_fixed():
     counts = adaptive(XorInPairs(), ThresholdGuesser(np.inf), 60, trials=20, seed=1)
     assert (counts.r == 30).all()
     assert not counts.r_fixed
-    assert valid_rule(counts, 1e-5) == "random r"
+    assert valid_rule(counts, 1e-5) == RandomR()
     row = experiments.summarise(counts, delta=1e-5).iloc[0]
-    due = epsilon_lower_bound_random_r(30, 30, delta=1e-5, n=60)
+    due = RandomR().lower_bound(30, 30, delta=1e-5, n=60)
     assert row["valid"] == pytest.approx(due, rel=1e-12)
 
 

@@ -62,8 +62,8 @@ class Balanced(Rule):
 
     It is proved without feedback, if both kinds of guesses, "included" and "left out", were fixed
     in number before the audit: flipping the coin of a right guess leads to a dataset with one
-    element more or less, and the ways to get there can be counted. It is for (ε, δ)-DP for adding or
-    removing one element.
+    element more or less, and the ways to get there can be counted. It is for (ε, δ)-DP for adding
+    or removing one element.
 
     Attributes
     ----------

@@ -80,7 +80,8 @@ def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> Any:
     """Return the least ε for which a Gaussian mechanism with noise 1 / μ is (ε, δ)-DP.
 
     That mechanism is μ-GDP. The ε solves δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), and is lowered by
-    a factor of 1 - 10^-11 so that it is never too large. It is inf at δ = 0, unless μ is 0. Here μ is at most 10^6.
+    a factor of 1 - 10^-11 so that it is never too large. It is inf at δ = 0, unless μ is 0. Here μ
+    is at most 10^6.
 
     >>> round(gaussian_epsilon(1.0, 1e-5), 6)
     4.377178

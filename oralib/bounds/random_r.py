@@ -11,7 +11,7 @@ has the proof.
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import log, log1p, sqrt
 from typing import ClassVar
 
@@ -81,6 +81,8 @@ class RandomR(Rule):
     >>> pilot = Counts(210, 275, n=20_000)
     >>> round(RandomR(pilot).lower_bound(203, 268, n=20_000, delta=1e-5), 6)
     0.892122
+    >>> round(RandomR().p_value(75, 100, epsilon=0.5, n=1000, delta=1e-4), 6)
+    0.013584
     """
 
     name: ClassVar[str] = "random-r bound"
@@ -101,12 +103,8 @@ class RandomR(Rule):
 
     def _planned_b(self, audits: Audits) -> Array:
         """Return b for each row; what came out of the audits is not looked at."""
-
-        @one_by_one
-        def planned_b(n: int, leak: float, beta: float) -> float:
-            return _b_for(pilot_of(n, self.expected), n, leak, beta)
-
-        return for_distinct_rows(planned_b, audits.n, audits.planned, audits.beta)
+        of_columns = one_by_one(partial(planned_b, expected=self.expected))
+        return for_distinct_rows(of_columns, audits.n, audits.planned, audits.beta)
 
 
 def pilot_of(n: int, expected: Expected) -> tuple[int, int] | int | None:
@@ -121,11 +119,12 @@ def pilot_of(n: int, expected: Expected) -> tuple[int, int] | int | None:
     return min(r, v), r
 
 
-def _b_for(pilot: tuple[int, int] | int | None, n: int, leak: float, beta: float) -> float:
+def planned_b(n: int, leak: float, beta: float, expected: Expected = None) -> float:
     """Return b for counts near those that are expected.
 
     If only their number is, b is made for half of it, since there may be fewer.
     """
+    pilot = pilot_of(n, expected)
     if isinstance(pilot, tuple):
         v, r = pilot
         if v > r / 2:

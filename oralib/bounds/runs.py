@@ -73,6 +73,7 @@ def p_value_of_runs(
     0.032
     """
     parts = _parts(runs)
+    epsilon = arguments.real("epsilon", epsilon, 0)
     beta, delta = arguments.beta_and_delta(beta, delta)
     each = _level(parts, beta, delta)
     largest = max(
