@@ -21,7 +21,7 @@ from oralib import (
     p_value,
     valid_lower_bound,
 )
-from oralib.bounds import Anytime, certified
+from oralib.bounds import AnyOrder, Anytime, Exact, certified
 from oralib.bounds.crossing import crossing_constants
 
 LEVELS = (1.0, 1.5, 4.0)  # e^ε
@@ -80,9 +80,9 @@ def test_the_p_value_for_any_order(k):
     for v, epsilon in product({1, 2, k // 2, (3 * k) // 4, k - 1, k} - {0}, (0.0, 0.7, 3.0)):
         v, q, claim = min(v, k), p(epsilon), {"delta": 0.01, "n": 3 * k}
         f, c = naive([v] * (k + 1), np.exp(epsilon))
-        found = p_value(v, k, epsilon, method="any order", **claim)
+        found = p_value(v, k, epsilon, rule=AnyOrder(), **claim)
         assert found == pytest.approx(min(1, f + 0.03 * k * c), abs=1e-12)
-        exact = p_value(v, k, epsilon, method="exact", **claim)
+        exact = p_value(v, k, epsilon, rule=Exact(), **claim)
         assert found == pytest.approx(exact, rel=1e-12) if v in (1, k) else found >= exact
         assert k == 1 or c <= (1 - q**2) / 2 * (1 + 1e-12)
 
@@ -92,7 +92,7 @@ def test_shortcuts_of_long_audits_hardly_matter(v, epsilon):
     """Walks that are far behind are put back, those far ahead count as having met the line."""
     f, c = naive([v] * 601, np.exp(epsilon))
     for budget in (1e-3, 0.3, 1.0):
-        found = p_value(v, 600, epsilon, delta=budget / 600, n=600, method="any order")
+        found = p_value(v, 600, epsilon, delta=budget / 600, n=600, rule=AnyOrder())
         assert -1e-13 <= found - (f + c * budget) <= 1e-8
 
 
@@ -102,7 +102,7 @@ def test_the_p_value_for_any_order_rises():
     for _ in range(20):
         k = int(rng.integers(3, 120))
         v, beta = int(rng.integers(k // 2, k + 1)), 10 ** rng.uniform(-4, -0.4)
-        claim = {"n": k, "delta": beta * 10 ** rng.uniform(-2, 2) / k, "method": "any order"}
+        claim = {"n": k, "delta": beta * 10 ** rng.uniform(-2, 2) / k, "rule": AnyOrder()}
         found = p_value(v, k, grid, **claim)
         assert (np.diff(found)[found[1:] < 0.5] >= -1e-12).all()
         refuted = grid[found <= beta]
@@ -281,7 +281,7 @@ def test_all_guessers_in_any_order(n):
             worst = best_constants(all_classes(n, (v,) * (k + 1)), f, growth).max()
             assert worst == pytest.approx(exact, rel=1e-7)
             assert worst <= c * (1 + 1e-7)
-            library = p_value(v, k, log(growth), delta=1e-4, n=n, method="any order")
+            library = p_value(v, k, log(growth), delta=1e-4, n=n, rule=AnyOrder())
             assert library >= f + worst * n * 1e-4 - 1e-12
 
 
@@ -331,7 +331,7 @@ def test_any_order_stays_below_the_exact_p_value(epsilon):
     sets, growth = three_of_five(), exp(epsilon)
     assert len(sets) == 12_004
     f, most = luck_and_constant(5, 3, growth / (1 + growth))
-    exact = p_value(3, 5, epsilon, delta=0.01, n=5, method="exact")
+    exact = p_value(3, 5, epsilon, delta=0.01, n=5, rule=Exact())
     assert exact == pytest.approx(f + most * 0.05, rel=1e-12)
     found = best_constants(sets, f, growth)
     assert found.max() == pytest.approx(most, rel=1e-9)

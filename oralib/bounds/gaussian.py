@@ -224,14 +224,15 @@ def mu_of_epsilon(epsilon: float, delta: float) -> float:
     if delta == 0:
         return 0.0
     log_delta = log(delta)
+    far = sqrt(-2 * log_delta) + 1  # here P[N > t] is below δ
 
     def excess(mu: float) -> float:
-        if mu == 0:
-            return -inf
+        if epsilon >= mu * (far + mu / 2):
+            return -1.0
         t = epsilon / mu - mu / 2
         return float(_excess_log_delta(np.float64(t), np.float64(mu), np.float64(log_delta)))
 
-    guess = epsilon / (sqrt(-2 * log_delta) + 1)
+    guess = epsilon / far
     mu = largest_passing(excess, 0.0, _LARGEST_MU + 1, guess=guess, precision=MU_PRECISION)
     return (mu + MU_PRECISION) * (1 + MU_MARGIN)
 
