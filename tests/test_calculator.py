@@ -17,14 +17,34 @@ from selenium.webdriver.support.ui import WebDriverWait
 from test_rendered import BUILT, HTML, NEEDS_BROWSER, REQUIRED, ROOT, browser, serve
 
 import oralib
-from oralib.bounds.balanced import balanced_p_value
+from oralib.bounds import (
+    AnyOrder,
+    Anytime,
+    Balanced,
+    Certified,
+    Exact,
+    Pure,
+    RandomR,
+    Steinke,
+)
 
 pytestmark = NEEDS_BROWSER
 
 __all__ = ["browser"]  # a fixture
 
 SCRIPT = ROOT / "book" / "_static" / "calculator.js"
-RULES = ("pure", "steinke", "exact", "random r", "anytime")
+#: The rules, by the keys of the script; the page shows the first five, and the one that is valid.
+KEYS = {
+    "pure": Pure,
+    "steinke": Steinke,
+    "exact": Exact,
+    "random r": RandomR,
+    "anytime": Anytime,
+    "any order": AnyOrder,
+    "anytime certified": Certified,
+    "balanced": Balanced,
+}
+RULES = tuple(KEYS)[:5]
 FEEDBACKS = ("none", "one-way", "list", "full", "all others")
 
 #: A page that has nothing but a place for the calculator.
@@ -100,17 +120,18 @@ def by_library(v, r, n, delta, beta, number, feedback, coins, expected=None, r_i
     found = {
         "pure": oralib.epsilon_lower_bound(v, r, beta=beta),
         "steinke": oralib.epsilon_lower_bound(v, r, **case),
-        "exact": oralib.epsilon_lower_bound(v, r, method="exact", **case),
-        "random r": oralib.epsilon_lower_bound_random_r(v, r, expected=expected, **case),
-        "anytime": oralib.epsilon_lower_bound_anytime(v, r, beta=beta),
+        "exact": Exact().lower_bound(v, r, **case),
+        "random r": RandomR(expected).lower_bound(v, r, **case),
+        "anytime": Anytime().lower_bound(v, r, beta=beta),
         "estimate": oralib.epsilon_estimate(v, r),
     }
     fixed = number == "fixed"
     counts = oralib.Counts(v, r, n, "", fixed, feedback, coins, r_in)
     try:
-        found["rule"], found["reason"] = oralib.valid_rule(counts, delta), None
-        how = dict(beta=beta, delta=delta, expected=expected)
-        found["bound"] = oralib.valid_lower_bound(counts, **how)
+        rule = oralib.valid_rule(counts, delta, expected=expected)
+        found["rule"] = next(key for key, kind in KEYS.items() if isinstance(rule, kind))
+        found["reason"] = None
+        found["bound"] = rule.lower_bound(counts, beta=beta, delta=delta)
     except ValueError as refusal:
         words = re.sub(r",? got [^;]*", "", str(refusal))  # the values are on the page
         words = words.replace("delta", "δ").replace("beta", "β")
@@ -137,14 +158,20 @@ def same(one, other):
 def test_every_bound_is_that_of_the_library(browser, bare):
     library = [by_library(**inputs) for inputs in INPUTS]
     rules = Counter(found["rule"] for found in library)  # all of them are tried
-    names = ("pure", "exact", *RULES[3:], "any order", "anytime certified", "balanced", None)
-    assert all(rules[rule] >= 30 for rule in names), rules
+    valid = {*KEYS, None} - {"steinke"}
+    assert all(rules[rule] >= 30 for rule in valid), rules
     browser.get(bare)
     page = browser.execute_script(COMPUTE, INPUTS)
     for inputs, ours, theirs in zip(INPUTS, page, library, strict=True):
         ours["estimate"] = float("nan" if ours["estimate"] == "null" else ours["estimate"])
         wrong = [name for name, right in theirs.items() if not same(ours[name], right)]
         assert not wrong, (inputs, ours, theirs)
+
+
+def test_names_are_those_of_the_library(browser, bare):
+    browser.get(bare)
+    names = browser.execute_script("return oralibCalculator.names")
+    assert names == {key: rule.name.replace("'", "’") for key, rule in KEYS.items()}
 
 
 def test_chart_has_the_p_values_of_the_library(browser, bare):
@@ -157,10 +184,11 @@ def test_chart_has_the_p_values_of_the_library(browser, bare):
     for v, r, n, delta, beta in audits:
         case = dict(v=v, r=r, n=n, delta=delta, beta=beta, number="fixed", feedback="none")
         levels = [0, 0.3, 1.0, 2.5]
-        names, given = ("steinke", "exact", "any order"), dict(delta=delta, n=n)
-        expected = {rule: oralib.p_value(v, r, levels, method=rule, **given) for rule in names}
+        names = ("steinke", "exact", "any order")
+        claim = dict(epsilon=levels, delta=delta, n=n)
+        expected = {name: KEYS[name]().p_value(v, r, **claim) for name in names}
         expected["pure"] = oralib.p_value(v, r, levels)
-        expected["balanced"] = [balanced_p_value(v, r, n, e, delta, r_in=r // 2) for e in levels]
+        expected["balanced"] = Balanced(r // 2).p_value(v, r, **claim)
         for rule, values in expected.items():
             coins = "balanced" if rule == "balanced" else "independent"
             case |= dict(coins=coins, r_in=r // 2, expected=None)

@@ -21,7 +21,7 @@ from oralib import (
 )
 from oralib.bounds.refuting import right_needed
 from oralib.bounds.valid import p_values
-from oralib.dpsgd import simulate_likelihood
+from oralib.dpsgd import claim_test, simulate_likelihood
 from oralib.dpsgd.claim import EPSILONS, coarse_profile
 from oralib.dpsgd.claim_test import _least_passing
 

@@ -1143,7 +1143,7 @@
     sheet.prepend(button);
   }
 
-  globalThis.oralibCalculator = { compute, pValue }; // for the tests
+  globalThis.oralibCalculator = { compute, pValue, names: NAMES }; // for the tests
 
   const begin = () => {
     document.querySelectorAll(".calculator").forEach(start);
