@@ -97,6 +97,34 @@ def test_open_cache_is_not_used(package, tmp_path):
     assert calling(package, place) == (30, False)
 
 
+#: Bounds of a rule for several counts, which calls a kernel, and whether the kernel was compiled.
+BOUNDS_OF = """import oralib.bounds.{module} as module
+print(*module.{rule}().lower_bound([60, 80, 90], 100, n=1000, delta=1e-4).tolist())
+kernel = module.{bounds}.__closure__[0].cell_contents
+print(sum(kernel.compiled.stats.cache_misses.values()))"""
+
+
+@pytest.mark.slow
+def test_rules_keep_their_own_kernels(tmp_path):
+    """Each is compiled by another process, and a third one loads the machine code of both."""
+    rules = (("exact", "Exact", "exact_bounds"), ("random_r", "RandomR", "_bounds"))
+    names = ("module", "rule", "bounds")
+    programs = [BOUNDS_OF.format(**dict(zip(names, rule, strict=True))) for rule in rules]
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def printed(program):
+        line = [sys.executable, "-c", program]
+        return subprocess.check_output(line, env=env, text=True).splitlines()
+
+    exact, random_r = ([float(x) for x in printed(program)[0].split()] for program in programs)
+    claim = {"n": 1000, "delta": 1e-4}
+    assert exact == [Exact().lower_bound(v, 100, **claim) for v in (60, 80, 90)]
+    assert random_r == [RandomR().lower_bound(v, 100, **claim) for v in (60, 80, 90)]
+    together = printed("\n".join(programs))
+    assert [[float(x) for x in line.split()] for line in together[::2]] == [exact, random_r]
+    assert together[1::2] == ["0", "0"]
+
+
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """A folder for caches, and a function that asks for the kernels' folder in it."""

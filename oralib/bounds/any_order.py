@@ -20,6 +20,8 @@ from oralib.ground.binomial import odds
 from oralib.ground.jit import formula, jit
 from oralib.ground.types import Array
 
+__all__ = ["AnyOrder", "any_order_p_value"]
+
 
 @formula
 def _p_value(v: int, r: int, epsilon: float, leak: float, least_b: float) -> tuple[float, float]:

@@ -26,6 +26,16 @@ from oralib.ground.binomial import log_pmf, odds, tail, tail_over_pmf
 from oralib.ground.jit import formula, jit
 from oralib.ground.types import Array
 
+__all__ = [
+    "LARGEST_BETA",
+    "Anytime",
+    "anytime_bounds",
+    "anytime_is_proved",
+    "anytime_line",
+    "log_e_value",
+    "significance",
+]
+
 #: For β up to this the bound needs no further condition, so that it holds at any level below.
 LARGEST_BETA = exp(-1)
 

@@ -21,6 +21,8 @@ from oralib.ground import arguments
 from oralib.ground.solve import largest_passing
 from oralib.ground.types import Array
 
+__all__ = ["Balanced"]
+
 #: Larger terms than exp(600) would overflow; none of them is ever the least.
 _LARGEST_LOG = 600.0
 #: No bound is larger than this; a count that would allow one has more guesses than a double can.
@@ -139,8 +141,8 @@ def _flips(v: int, r: int, n: int, r_in: int) -> tuple[Array, Array, NDArray[np.
     sizes = np.array([r_in, r - r_in])
     largest_right = np.minimum(sizes, n // 2)
     a = np.arange(max(0, v - largest_right[1]), min(largest_right[0], v) + 1)
-    right = [a, v - a]
-    always_possible = [int(count.min()) for count in right]  # flips of either kind
+    splits = [a, v - a]
+    always_possible = [int(split.min()) for split in splits]  # flips of either kind
     flipped = [0, 0]
     cost = np.zeros(a.size)
     included = n // 2
@@ -151,7 +153,7 @@ def _flips(v: int, r: int, n: int, r_in: int) -> tuple[Array, Array, NDArray[np.
         side = int(flipped[0] * sizes[1] > flipped[1] * sizes[0])  # in proportion to the sizes
         if flipped[side] >= always_possible[side]:
             return np.array(main), np.array(leak), np.array(sides, dtype=np.int64)
-        x = right[side] - flipped[side]
+        x = splits[side] - flipped[side]
         exposed = n - included if side else included
         leak.append(np.log(exposed) + (cost - np.log(x)).max() + _log_choose(n, included))
         cost = cost + np.log((sizes[side] - x + 1) / x)

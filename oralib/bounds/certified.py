@@ -27,6 +27,8 @@ from oralib.bounds.rule import Audits, Rule
 from oralib.ground import arguments
 from oralib.ground.types import Array
 
+__all__ = ["Certified", "certificate", "discounts"]
+
 
 @dataclass(frozen=True)
 class Certified(Rule):
@@ -105,12 +107,13 @@ def _p_values(
     limit on how often right guesses meet that line, or for δ = 0 the level itself, which is at
     least that.
     """
-    taken = discounts(np.arange(n + 1), planned, beta) if leak > 0 else np.zeros(n + 1, int)
-    level = significance(v - int(taken[r]), r, epsilon)
+    steps = np.arange(n + 1)
+    discount = discounts(steps, planned, beta) if leak > 0 else np.zeros_like(steps)
+    level = significance(v - int(discount[r]), r, epsilon)
     if level >= 1 or leak == 0:
         return level
     # A little more, so that rounding does not put these counts below their own line.
-    line = anytime_line(n, epsilon, level * (1 + 1e-9)) + taken
+    line = anytime_line(n, epsilon, level * (1 + 1e-9)) + discount
     f, c = crossing_constants(line, epsilon)
     return min(1.0, f + c * leak)
 

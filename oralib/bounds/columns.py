@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 from oralib.ground import arguments
 from oralib.ground.types import Array
 
+__all__ = ["flat_counts", "float_if_single", "for_distinct_rows", "one_by_one"]
+
 
 def flat_counts(
     v: ArrayLike, r: ArrayLike, *, largest_r: int = arguments.LARGEST_COUNT, **others: Array
@@ -18,9 +20,9 @@ def flat_counts(
     Every v is at most r, every r at most ``largest_r``, and at most the n among the others, which
     have been checked already.
     """
-    right = arguments.integers("v", v)
-    guesses = arguments.integers("r", r, 0, largest_r)
-    columns = arguments.broadcast(v=right, r=guesses, **others)
+    v_array = arguments.integers("v", v)
+    r_array = arguments.integers("r", r, 0, largest_r)
+    columns = arguments.broadcast(v=v_array, r=r_array, **others)
     arguments.at_most("v", columns[0], "r", columns[1])
     if "n" in others:
         n = columns[2 + list(others).index("n")]

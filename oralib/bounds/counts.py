@@ -10,6 +10,8 @@ from oralib.bounds.columns import flat_counts
 from oralib.ground import arguments
 from oralib.ground.types import COINS, FEEDBACKS, SAID, Coins, Feedback, Said
 
+__all__ = ["Counts", "Expected", "check_half_included", "checked_r_in", "leaks"]
+
 #: What may be expected of an audit in which the output decides the number of guesses.
 Expected: TypeAlias = "Counts | int | None"
 
@@ -89,10 +91,11 @@ class Counts:
             arguments.store(self, r_in=checked_r_in(self.r_in, r.min(initial=n)))
         elif self.r_in is not None:
             raise ValueError(f"r_in is for balanced coins only, got r_in={self.r_in}")
-        if not shape:
-            v = int(v[0])
-            r = int(r[0])
-        arguments.store(self, v=v, r=r, n=n, r_fixed=r_fixed)
+        arguments.store(self, n=n, r_fixed=r_fixed)
+        if shape:
+            arguments.store(self, v=v, r=r)
+        else:
+            arguments.store(self, v=int(v[0]), r=int(r[0]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counts) and all(
@@ -126,9 +129,9 @@ def leaks(counts: Counts, d_in: Any, d_out: Any) -> Any:
 def check_half_included(n: NDArray[np.int64]) -> None:
     """Raise an error unless exactly half of n elements can be included."""
     if (n % 2).any():
-        odd = n[n % 2 == 1].flat[0]
+        first = n[n % 2 == 1].flat[0]
         raise ValueError(
-            f"n must be even if exactly half of the elements were included, got n={odd}"
+            f"n must be even if exactly half of the elements were included, got n={first}"
         )
 
 

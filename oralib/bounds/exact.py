@@ -19,6 +19,8 @@ from oralib.ground.binomial import odds, tail_and_pmf
 from oralib.ground.jit import formula
 from oralib.ground.types import Array
 
+__all__ = ["Exact", "exact_bounds", "exact_p_value", "with_leak"]
+
 
 @formula
 def exact_p_value(

@@ -51,6 +51,19 @@ from oralib.ground.jit import formula, jit
 from oralib.ground.solve import largest_passing
 from oralib.ground.types import Array
 
+__all__ = [
+    "LARGEST_R",
+    "MU_MARGIN",
+    "MU_PRECISION",
+    "Gaussian",
+    "epsilon_of_mu",
+    "gaussian_epsilon",
+    "largest_mus",
+    "mu_of_epsilon",
+    "reach",
+    "upper_quantile",
+]
+
 _SQRT_2 = sqrt(2)
 _SQRT_2_PI = sqrt(2 * pi)
 #: Mills's ratio at 0.
@@ -80,9 +93,17 @@ def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> Any:
     """Return the least ε for which a Gaussian mechanism with noise 1 / μ is (ε, δ)-DP.
 
     That mechanism is μ-GDP. The ε solves δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), and is lowered by
-    a factor of 1 - 10^-11 so that it is never too large. It is inf at δ = 0, unless μ is 0. Here μ
-    is at most 10^6.
+    a factor of 1 - 10^-11 so that it is never too large. It is inf at δ = 0, unless μ is 0.
 
+    Parameters
+    ----------
+    mu : float or array
+        The μ of μ-GDP, in [0, 10^6].
+    delta : float or array
+        The δ of (ε, δ)-DP, in [0, 1].
+
+    Examples
+    --------
     >>> round(gaussian_epsilon(1.0, 1e-5), 6)
     4.377178
     """
@@ -108,19 +129,19 @@ def reach(v: int, r: int, n: int, beta: float, mu: float, lines: Array) -> float
     for i in range(v - 1, -1, -1):
         if lines.shape[0] == 0:
             # A little to the left, so that rounding cannot make g too high.
-            needed = 0.5 * erfc((upper_quantile(a * (1 - 1e-15)) + mu) / _SQRT_2)
+            demanded = 0.5 * erfc((upper_quantile(a * (1 - 1e-15)) + mu) / _SQRT_2)
         else:
-            needed = lines[line, 0] * a + lines[line, 1]
+            demanded = lines[line, 0] * a + lines[line, 1]
             while line + 1 < lines.shape[0]:  # a grows, so the best line only moves on
                 other = lines[line + 1, 0] * a + lines[line + 1, 1]
-                if other < needed:
+                if other < demanded:
                     break
-                needed = other
+                demanded = other
                 line += 1
-        grown = needed - b
+        grown = demanded - b
         if grown <= 2e-15 * b:  # nothing, or no more than rounding
             break
-        b = needed
+        b = demanded
         a += grown * i / (r - i)
         if a >= 1 or a + b > _SURPLUS * goal:
             return log(_SURPLUS)
@@ -230,14 +251,14 @@ def mu_of_epsilon(epsilon: float, delta: float) -> float:
         if epsilon >= mu * (far + mu / 2):
             return -1.0
         t = epsilon / mu - mu / 2
-        return float(_excess_log_delta(np.float64(t), np.float64(mu), np.float64(log_delta)))
+        return float(_excess_log_delta(t, mu, log_delta))
 
     guess = epsilon / far
     mu = largest_passing(excess, 0.0, _LARGEST_MU + 1, guess=guess, precision=MU_PRECISION)
     return (mu + MU_PRECISION) * (1 + MU_MARGIN)
 
 
-def _excess_log_delta(t: Array, mu: Array, log_delta: Array) -> Array:
+def _excess_log_delta(t: Any, mu: Any, log_delta: Any) -> Any:
     """Return log of the δ of μ-GDP at ε = μ t + μ² / 2, minus ``log_delta``.
 
     It is δ = P[N > t] (1 - R(t + μ) / R(t)), with Mills's ratio R(t) = P[N > t] / φ(t), so that

@@ -38,6 +38,8 @@ from oralib.ground.jit import formula, jit
 from oralib.ground.solve import largest_passing
 from oralib.ground.types import Array
 
+__all__ = ["Independent"]
+
 #: No larger μ is rejected by counts up to the largest r; beyond, guesses would be right for sure.
 _LARGEST_MU = 28.0
 #: The points of the trapezoidal rule, their weights, and the probability beyond them.

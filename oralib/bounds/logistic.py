@@ -9,10 +9,19 @@ from numpy.typing import ArrayLike
 from oralib.bounds.columns import flat_counts, float_if_single
 from oralib.ground import arguments
 
+__all__ = ["epsilon_estimate", "p", "p_inv"]
+
 
 def p(epsilon: ArrayLike) -> Any:
     """Return the probability that ε-randomized response is true: p(ε) = e^ε / (1 + e^ε).
 
+    Parameters
+    ----------
+    epsilon : float or array
+        The privacy level.
+
+    Examples
+    --------
     >>> round(p(1.0), 6)
     0.731059
     """
@@ -22,6 +31,13 @@ def p(epsilon: ArrayLike) -> Any:
 def p_inv(accuracy: ArrayLike) -> Any:
     """Return ln(a / (1 - a)), the ε for which p(ε) = a: the inverse of :func:`p`.
 
+    Parameters
+    ----------
+    accuracy : float or array
+        The accuracy a, in [0, 1].
+
+    Examples
+    --------
     >>> round(p_inv(0.75), 6)
     1.098612
     """
@@ -33,6 +49,13 @@ def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
 
     It is inf when every guess is right, negative when most are wrong, and nan when r = 0.
 
+    Parameters
+    ----------
+    v, r : int or array
+        The numbers of right guesses and of all guesses.
+
+    Examples
+    --------
     >>> round(epsilon_estimate(75, 100), 6)
     1.098612
     """

@@ -9,6 +9,8 @@ from oralib.bounds.rule import Rule
 from oralib.bounds.steinke import Steinke
 from oralib.ground import arguments
 
+__all__ = ["epsilon_lower_bound", "p_value"]
+
 _STEINKE = Steinke()
 
 

@@ -23,6 +23,16 @@ from oralib.ground.binomial import odds, tail, tail_and_pmf
 from oralib.ground.jit import formula, jit
 from oralib.ground.types import Array
 
+__all__ = [
+    "TIE",
+    "Pure",
+    "clopper_pearson_lower",
+    "pure_bounds",
+    "pure_line",
+    "pure_p_value",
+    "refuse_positive_delta",
+]
+
 #: No success probability that a double can hold has log-odds below this.
 _LEAST_LOG_ODDS = -745.0
 #: A tail that differs from β by no more than this, relatively, counts as equal to it.
@@ -85,13 +95,23 @@ def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) ->
 
     The bound on ε for δ = 0 is its logit, where that is positive (Definition A.5).
 
+    Parameters
+    ----------
+    v, r : int or array
+        The numbers of right guesses and of all guesses.
+    beta : float or array
+        How often the limit may fail, in (0, 1).
+
+    Examples
+    --------
     >>> round(clopper_pearson_lower(75, 100), 6)
     0.668678
     """
     betas, _ = arguments.betas_and_deltas(beta)
-    shape, (right, guesses, level) = flat_counts(v, r, beta=betas)
-    log_odds = pure_bounds(right, guesses, level, np.zeros(right.size), least=_LEAST_LOG_ODDS)
-    accuracy = np.where(right > 0, scipy.special.expit(log_odds), 0.0)
+    shape, (flat_v, flat_r, flat_beta) = flat_counts(v, r, beta=betas)
+    no_leak = np.zeros(flat_v.size)
+    log_odds = pure_bounds(flat_v, flat_r, flat_beta, no_leak, least=_LEAST_LOG_ODDS)
+    accuracy = np.where(flat_v > 0, scipy.special.expit(log_odds), 0.0)
     return float_if_single(accuracy.reshape(shape))
 
 

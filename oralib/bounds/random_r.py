@@ -28,6 +28,8 @@ from oralib.ground.binomial import log_pmf, odds, tail, tail_and_pmf
 from oralib.ground.jit import formula
 from oralib.ground.types import Array
 
+__all__ = ["RandomR", "pilot_of", "planned_b"]
+
 #: The number of guesses that b is planned for if nothing is expected.
 _USUAL_GUESSES = 60
 #: The b to try for a pilot, as shares of the b that is best if exactly its counts come again.
@@ -131,16 +133,16 @@ def planned_b(n: int, leak: float, beta: float, expected: Expected = None) -> fl
             return _best_b(v, r, leak, beta)
     else:
         r = min(_USUAL_GUESSES, n) if pilot is None else pilot
-    least = leak / beta / (0.6 if pilot is None else 0.8)
-    largest = leak / beta / 0.1
-    return min(max(_b_at_zero(max(r // 2, 1), beta), least), largest)
+    low = leak / beta / (0.6 if pilot is None else 0.8)
+    high = leak / beta / 0.1
+    return min(max(_b_at_zero(max(r // 2, 1), beta), low), high)
 
 
 @cache
 def _b_at_zero(r: int, beta: float) -> float:
     """Return B at ε = 0 of the least of r coins that are too many right ones at level β."""
-    least = bisect_left(range(1, r), True, key=lambda v: tail(v, r, 0.5, 0.5) <= beta) + 1
-    return float(least / tail_and_pmf(least, r, 0.5, 0.5)[2])
+    v = bisect_left(range(1, r), True, key=lambda k: tail(k, r, 0.5, 0.5) <= beta) + 1
+    return float(v / tail_and_pmf(v, r, 0.5, 0.5)[2])
 
 
 def _best_b(v: int, r: int, leak: float, beta: float) -> float:
@@ -154,13 +156,12 @@ def _best_b(v: int, r: int, leak: float, beta: float) -> float:
     near_r = np.maximum(np.rint(r + nodes * sqrt(r)), 1).repeat(3)
     spread = np.sqrt(near_r * accuracy * (1 - accuracy))
     near_v = np.clip(np.rint(near_r * accuracy + np.tile(nodes, 3) * spread), 0, near_r)
-    same = np.ones(9)
-    counts = near_v.astype(np.int64), near_r.astype(np.int64), same * beta, same * leak
-    pilot = np.array([v]), np.array([r]), np.array([beta]), np.array([leak])
+    counts = (near_v.astype(np.int64), near_r.astype(np.int64), np.full(9, beta), np.full(9, leak))
+    pilot = (np.array([v]), np.array([r]), np.array([beta]), np.array([leak]))
     bound = float(exact_bounds(*pilot)[0])
     largest = v / tail_and_pmf(v, r, *odds(bound))[2]
 
     def mean(b: float) -> float:
-        return float(weights @ _bounds(*counts, same * b))
+        return float(weights @ _bounds(*counts, np.full(9, b)))
 
     return max((share * largest for share in _SHARES), key=mean)

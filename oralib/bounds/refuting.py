@@ -11,6 +11,8 @@ from oralib.bounds.crossing import LARGEST_WALK
 from oralib.bounds.valid import valid_lower_bound, valid_rule
 from oralib.ground import arguments
 
+__all__ = ["guesses_needed", "like", "right_needed"]
+
 #: The largest number of guesses that :func:`guesses_needed` considers.
 _LARGEST_R = 10**12
 
@@ -27,8 +29,17 @@ def like(counts: Counts, v: int, r: int, n: int) -> Counts:
 def right_needed(counts: Counts, epsilon: float, *, delta: float, beta: float) -> int | None:
     """Return the right guesses of r that refute (ε, δ)-DP; None if even all are too few.
 
-    Only the r and n of the counts matter, and how the audit was set up.
+    Parameters
+    ----------
+    counts : Counts
+        An audit, of which only r, n and the set-up matter.
+    epsilon, delta : float
+        The claim.
+    beta : float
+        How often a true claim may be refuted, in (0, 1).
 
+    Examples
+    --------
     >>> right_needed(Counts(0, 120, n=1000, r_fixed=True), 2.0, delta=1e-5, beta=0.05)
     112
     """
@@ -49,6 +60,13 @@ def guesses_needed(counts: Counts, epsilon: float, *, delta: float, beta: float)
 
     There are n canaries, or as many as guesses if that is more.
 
+    Parameters
+    ----------
+    counts, epsilon, delta, beta
+        As for :func:`right_needed`.
+
+    Examples
+    --------
     >>> guesses_needed(Counts(0, 120, n=1000, r_fixed=True), 8.0, delta=1e-5, beta=0.05)
     8933
     """

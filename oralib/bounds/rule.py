@@ -15,6 +15,8 @@ from oralib.bounds.counts import Counts, leaks
 from oralib.ground import arguments
 from oralib.ground.types import Array
 
+__all__ = ["Audits", "Rule", "exact_is_proved", "pure_is_proved"]
+
 
 @dataclass(frozen=True)
 class Audits:
@@ -136,12 +138,12 @@ class Rule(ABC):
 
     def _admit(
         self,
-        v: ArrayLike | Counts,
+        v: Any,
         r: ArrayLike | None,
         n: ArrayLike | None,
         delta: ArrayLike,
         beta: ArrayLike,
-        **others: Array,
+        **others: Any,
     ) -> tuple[tuple[int, ...], Audits, list[Array]]:
         """Check arguments; return their shape together, the audits, and the other columns."""
         betas, deltas = arguments.betas_and_deltas(beta, delta)
@@ -152,15 +154,31 @@ class Rule(ABC):
                     f"r and n must not be given with Counts, which have them, got {r=} and {n=}"
                 )
             self.refuse_others(counts, float(deltas.max(initial=0)))
-            v, r, n = counts.v, counts.r, counts.n
+            v = counts.v
+            r = counts.r
+            n = counts.n
         elif r is None:
             raise TypeError(f"r must be given if v is not Counts, got {v=} and r=None")
         sizes = self._number_of_elements(n, r, deltas)
         shape, columns = flat_counts(v, r, n=sizes, delta=deltas, beta=betas, **others)
-        right, guesses, elements, of_row, level, *rest = columns
-        leak = elements * of_row if counts is None else leaks(counts, of_row, of_row)
-        r_in = None if counts is None else counts.r_in
-        audits = Audits(right, guesses, elements, of_row, of_row, leak, level, leak, r_in)
+        flat_v, flat_r, flat_n, flat_delta, flat_beta, *rest = columns
+        if counts is None:
+            leak = flat_n * flat_delta
+            r_in = None
+        else:
+            leak = leaks(counts, flat_delta, flat_delta)
+            r_in = counts.r_in
+        audits = Audits(
+            v=flat_v,
+            r=flat_r,
+            n=flat_n,
+            d_in=flat_delta,
+            d_out=flat_delta,
+            leak=leak,
+            beta=flat_beta,
+            planned=leak,
+            r_in=r_in,
+        )
         self.check(audits)
         return shape, audits, rest
 

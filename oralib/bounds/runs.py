@@ -15,6 +15,8 @@ from oralib.bounds.counts import Counts, Expected
 from oralib.bounds.valid import valid_lower_bound, valid_p_value, valid_rule
 from oralib.ground import arguments
 
+__all__ = ["lower_bound_of_runs", "p_value_of_runs"]
+
 
 def lower_bound_of_runs(
     runs: Counts | Sequence[Counts],
@@ -50,9 +52,9 @@ def lower_bound_of_runs(
     """
     parts = _parts(runs)
     beta, delta = arguments.beta_and_delta(beta, delta)
-    each = _level(parts, beta, delta)
+    level = _level(parts, beta, delta)
     return min(
-        float(valid_lower_bound(part, beta=each, delta=delta, expected=expected)) for part in parts
+        float(valid_lower_bound(part, beta=level, delta=delta, expected=expected)) for part in parts
     )
 
 
@@ -66,8 +68,15 @@ def p_value_of_runs(
 ) -> float:
     """Return a p-value of (ε, δ)-DP from m independent runs: the m-th power of their largest.
 
-    The parameters are those of :func:`lower_bound_of_runs` and :func:`oralib.valid_p_value`.
+    Parameters
+    ----------
+    runs, beta, delta, expected
+        As for :func:`lower_bound_of_runs`.
+    epsilon : float
+        The ε of the hypothesis, at least 0.
 
+    Examples
+    --------
     >>> runs = Counts([310, 305, 300], 350, n=100_000, r_fixed=True)
     >>> round(p_value_of_runs(runs, 1.7, delta=1e-5), 3)
     0.032
@@ -75,9 +84,9 @@ def p_value_of_runs(
     parts = _parts(runs)
     epsilon = arguments.real("epsilon", epsilon, 0)
     beta, delta = arguments.beta_and_delta(beta, delta)
-    each = _level(parts, beta, delta)
+    level = _level(parts, beta, delta)
     largest = max(
-        float(valid_p_value(part, epsilon, beta=each, delta=delta, expected=expected))
+        float(valid_p_value(part, epsilon, beta=level, delta=delta, expected=expected))
         for part in parts
     )
     return float(largest ** len(parts))
@@ -88,13 +97,13 @@ def _parts(runs: Counts | Sequence[Counts]) -> list[Counts]:
     if not isinstance(runs, Counts | list | tuple):
         raise TypeError(f"runs must be Counts or a list of Counts, got runs={runs!r}")
     parts: list[Counts] = []
-    for each in [runs] if isinstance(runs, Counts) else runs:
-        arguments.instance("runs", each, Counts, "[Counts(75, 100, n=1000, r_fixed=True), ...]")
-        if isinstance(each.v, int):
-            parts.append(each)
+    for counts in [runs] if isinstance(runs, Counts) else runs:
+        arguments.instance("runs", counts, Counts, "[Counts(75, 100, n=1000, r_fixed=True), ...]")
+        if isinstance(counts.v, int):
+            parts.append(counts)
         else:
-            pairs = zip(each.v.tolist(), each.r.tolist(), strict=True)
-            parts.extend(replace(each, v=v, r=r) for v, r in pairs)
+            pairs = zip(counts.v.tolist(), counts.r.tolist(), strict=True)
+            parts.extend(replace(counts, v=v, r=r) for v, r in pairs)
     if not parts:
         raise ValueError("runs must hold the counts of at least one run, got none")
     return parts

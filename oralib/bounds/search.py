@@ -18,6 +18,8 @@ from oralib.bounds.columns import for_distinct_rows
 from oralib.ground.jit import Kernel, formula, jit
 from oralib.ground.types import Array
 
+__all__ = ["by_search"]
+
 #: The formula of a p-value.
 Formula: TypeAlias = Callable[[int, int, float, float, float], tuple[float, float]]
 

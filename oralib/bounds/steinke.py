@@ -19,6 +19,8 @@ from oralib.ground.binomial import best_window, odds, pmf, tail_and_pmf
 from oralib.ground.jit import formula
 from oralib.ground.types import Array
 
+__all__ = ["Steinke"]
+
 
 @formula
 def _p_value(v: int, r: int, epsilon: float, leak: float, least_b: float) -> tuple[float, float]:

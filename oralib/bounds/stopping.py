@@ -19,6 +19,8 @@ from oralib.ground.binomial import odds
 from oralib.ground.jit import jit
 from oralib.ground.types import Array
 
+__all__ = ["adaptive_failure_probability"]
+
 #: The largest number of guesses, which takes seconds.
 LARGEST_N = 10**6
 #: Places that the walk reaches more rarely are dropped: all together they stay far below 1e-12.

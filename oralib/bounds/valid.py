@@ -33,6 +33,8 @@ from oralib.bounds.rule import Audits, Rule
 from oralib.ground import arguments
 from oralib.ground.types import Array
 
+__all__ = ["p_values", "valid_lower_bound", "valid_p_value", "valid_rule"]
+
 
 def valid_rule(counts: Counts, delta: float = 0.0, *, expected: Expected = None) -> Rule:
     """Return the rule whose bound is proved for the way the audit was set up.
