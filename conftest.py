@@ -20,11 +20,7 @@ collect_ignore = [str(path) for path in stored_outputs.chapters()]
 # Modules without examples to test, which import PyTorch for seconds, or TensorFlow.
 collect_ignore += ["oraudit/records/torch_noise.py", "orabook/trainings/_opacus.py"]
 collect_ignore += ["oraudit/neighbour_test/pytorch.py", "oraudit/neighbour_test/random_numbers.py"]
-collect_ignore += [
-    f"oraudit/ways/{name}.py"
-    for name in ("beside", "distributed", "fingerprints", "generators", "inputs", "opacus")
-]
-collect_ignore += [f"oraudit/ways/{name}.py" for name in ("kinds", "ranks", "sharded", "watch")]
+collect_ignore += ["oraudit/ways/opacus"]
 collect_ignore += ["orabook/trainings/tf_privacy.py"]
 # Recipes, which tests/test_audit_recipes.py runs.
 collect_ignore += ["book/recipes"]

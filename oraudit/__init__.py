@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from oraudit.neighbour_test.pytorch import neighbours
     from oraudit.report import Result
     from oraudit.scores.audit import audit_counts, audit_guesses, audit_scores
-    from oraudit.ways.loop import Audit
-    from oraudit.ways.opacus import attach
-    from oraudit.ways.watch import watch
+    from oraudit.ways.loop.audit import Audit
+    from oraudit.ways.opacus.attach import attach
+    from oraudit.ways.opacus.watch import watch
 
 __all__ = [
     "Audit",
@@ -37,9 +37,9 @@ __all__ = [
 #: Names are imported when they are asked for: pytest loads this package in every project's tests,
 #: and a loop in NumPy needs no PyTorch.
 _HOMES = {
-    "Audit": "oraudit.ways.loop",
+    "Audit": "oraudit.ways.loop.audit",
     "Result": "oraudit.report",
-    "attach": "oraudit.ways.opacus",
+    "attach": "oraudit.ways.opacus.attach",
     "audit_counts": "oraudit.scores.audit",
     "audit_guesses": "oraudit.scores.audit",
     "audit_scores": "oraudit.scores.audit",
@@ -47,7 +47,7 @@ _HOMES = {
     "mislabelled": "oraudit.canaries.mislabelled",
     "neighbours": "oraudit.neighbour_test.pytorch",
     "neighbours_of": "oraudit.neighbour_test.pure",
-    "watch": "oraudit.ways.watch",
+    "watch": "oraudit.ways.opacus.watch",
 }
 
 

@@ -16,7 +16,7 @@ __all__ = ["watch"]
 @pytest.fixture
 def watch() -> Iterator[Any]:
     """The audits of all that the test makes private with Opacus; it has to make something so."""
-    from oraudit.ways.watch import watch as watched
+    from oraudit.ways.opacus.watch import watch as watched
 
     with watched() as audits:
         yield audits

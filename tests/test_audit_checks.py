@@ -152,7 +152,7 @@ def test_the_same_words_are_said_once(first):
 @pytest.mark.torch
 def test_the_same_report_is_printed_once():
     pytest.importorskip("opacus")
-    from oraudit.ways.watch import Audits, Refused
+    from oraudit.ways.opacus.watch import Audits, Refused
 
     text = str(Audits([Refused("no hook"), Refused("no loader"), Refused("no hook")]))
     assert text == (

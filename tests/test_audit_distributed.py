@@ -225,7 +225,8 @@ def resumed_after_5(training):
 def train(rank, kind, fault, before=None, canaries=0, **options):
     """Train on this process under audit; return the report, as numbers and words."""
     import oraudit
-    from oraudit.ways import ranks
+    from oraudit.ways.opacus import ranks
+    from oraudit.ways.opacus.refused import CannotAttach
 
     ranks.PATIENCE = 15.0
     training = Training(rank, kind, **options)
@@ -238,7 +239,7 @@ def train(rank, kind, fault, before=None, canaries=0, **options):
             training.audit = oraudit.attach(
                 training.optimizer, training.model, training.loader, canaries=number, seed=rank + 1
             )
-    except oraudit.ways.opacus.CannotAttach as reason:
+    except CannotAttach as reason:
         training.run()
         return "refused", [], str(reason)
     if fault:

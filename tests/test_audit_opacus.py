@@ -180,7 +180,7 @@ def test_method_replaced_after_attach_is_watched():
 
 
 def test_unseen_steps_cannot_be_told():
-    from oraudit.ways.opacus import attach
+    from oraudit.ways.opacus.attach import attach
 
     training = Training(attach=False)
     training.audit = attach(training.optimizer)
@@ -257,7 +257,7 @@ def test_dropout_is_looked_at_by_two_examples(monkeypatch):
     from opacus.grad_sample import GradSampleModule
 
     honest = Training(Half()).run(10)
-    assert honest.audit._made
+    assert honest.audit._rules.made
     rules = dict(GradSampleModule.GRAD_SAMPLERS)
     right = rules[torch.nn.Linear]
     rules[torch.nn.Linear] = lambda *given: {p: g / p.ndim for p, g in right(*given).items()}
@@ -358,14 +358,15 @@ def test_an_audit_that_nobody_keeps_leaves_no_hooks():
 def test_errors_of_the_audit_spare_the_training(monkeypatch):
     training = Training()
     training.run(10)
-    monkeypatch.setattr("oraudit.ways.opacus.look_at", lambda *given: 1 / 0)
+    monkeypatch.setattr("oraudit.ways.opacus.steps.look_at", lambda *given: 1 / 0)
     result = training.run(10).result()
     assert result.status == "cannot tell"
     assert "division by zero" in str(result)
 
 
 def test_other_optimizers_are_refused_by_name():
-    from oraudit.ways.opacus import CannotAttach, attach
+    from oraudit.ways.opacus.attach import attach
+    from oraudit.ways.opacus.refused import CannotAttach
 
     with pytest.raises(CannotAttach, match="optimizer is SGD"):
         attach(torch.optim.SGD(network().parameters(), lr=1))
@@ -431,7 +432,7 @@ def resumed(*, accountant, seed=2):
 
 
 def test_watched_trainings_pass(tmp_path):
-    from oraudit.ways.watch import watch
+    from oraudit.ways.opacus.watch import watch
 
     with watch() as audits:
         resumed(accountant=True)
@@ -448,7 +449,7 @@ def test_watched_trainings_pass(tmp_path):
 
 
 def test_resuming_with_an_empty_accountant_fails():
-    from oraudit.ways.watch import watch
+    from oraudit.ways.opacus.watch import watch
 
     with watch() as audits:
         resumed(accountant=False)
@@ -459,7 +460,7 @@ def test_resuming_with_an_empty_accountant_fails():
 
 
 def test_noise_of_an_earlier_training_fails():
-    from oraudit.ways.watch import watch
+    from oraudit.ways.opacus.watch import watch
 
     with watch() as audits:
         Training(attach=False).run(20)
@@ -468,7 +469,7 @@ def test_noise_of_an_earlier_training_fails():
 
 
 def test_private_again_ends_the_former_audit():
-    from oraudit.ways.watch import watch
+    from oraudit.ways.opacus.watch import watch
 
     with watch() as audits:
         first = Training(attach=False).run(20)
@@ -489,7 +490,7 @@ def test_private_again_ends_the_former_audit():
 def test_watch_raises_if_nothing_is_private():
     from opacus import PrivacyEngine
 
-    from oraudit.ways.watch import NothingPrivate, watch
+    from oraudit.ways.opacus.watch import NothingPrivate, watch
 
     former = PrivacyEngine.make_private
     with pytest.raises(NothingPrivate), watch():
@@ -515,7 +516,7 @@ class Shell(torch.optim.Optimizer):
 
 
 def test_optimizers_without_hooks_are_refused_by_name():
-    from oraudit.ways.watch import watch
+    from oraudit.ways.opacus.watch import watch
 
     with watch() as audits:
         training = Training(
@@ -527,13 +528,14 @@ def test_optimizers_without_hooks_are_refused_by_name():
 
 
 def test_watch_cannot_tell_of_refused_optimizers(monkeypatch):
-    from oraudit.ways import opacus
-    from oraudit.ways.watch import watch
+    from oraudit.ways.opacus import attach
+    from oraudit.ways.opacus.refused import CannotAttach
+    from oraudit.ways.opacus.watch import watch
 
     def refuse(optimizer):
-        raise opacus.CannotAttach("optimizer is Other: its noise is correlated over steps")
+        raise CannotAttach("optimizer is Other: its noise is correlated over steps")
 
-    monkeypatch.setattr(opacus, "_check_kind", refuse)
+    monkeypatch.setattr(attach, "check_optimizer", refuse)
     with watch() as audits:
         Training(attach=False).run(3)
     assert audits.status == "cannot tell"

@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         complain("run", f"argument script: must be a file, got {options.script!r}, which is none")
         return USAGE
     try:
-        from oraudit.ways.watch import watch
+        from oraudit.ways.opacus.watch import watch
     except ModuleNotFoundError as missing:
         complain("run", f"{missing.name} is not installed")
         return USAGE

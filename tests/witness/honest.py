@@ -193,7 +193,7 @@ def checkpointed(seed):
 
 def _worst(train):
     def watched(seed):
-        from oraudit.ways.watch import watch
+        from oraudit.ways.opacus.watch import watch
 
         with watch() as audits:
             train(seed)

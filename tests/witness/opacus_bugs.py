@@ -110,7 +110,7 @@ def watching(name, truth, *cause, train, source="", **options):
     """A case of several trainings in one process: the worst of their audits counts."""
 
     def watched(seed):
-        from oraudit.ways.watch import watch
+        from oraudit.ways.opacus.watch import watch
 
         with watch() as audits:
             train(seed)

@@ -60,7 +60,7 @@ class Training:
         self.audit = self.attach() if attach else None
 
     def attach(self, **options):
-        from oraudit.ways.opacus import attach
+        from oraudit.ways.opacus.attach import attach
 
         return attach(self.optimizer, self.model, self.loader, **options)
 

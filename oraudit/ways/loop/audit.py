@@ -19,10 +19,10 @@ from oraudit.records import Event, Look, Record, Seen, Told, saved
 from oraudit.records.arrays import leaves, namespace
 from oraudit.records.clipping import is_looked_at, joined_norms, look_at, tensor_norms
 from oraudit.report import Result, judge
-from oraudit.ways.history import History
-from oraudit.ways.moves import Buffers, Moved, Moves
-from oraudit.ways.riders import Riders
-from oraudit.ways.trees import arrays, branches, rows
+from oraudit.ways.loop.history import History
+from oraudit.ways.loop.moves import Buffers, Moved, Moves
+from oraudit.ways.loop.riders import Riders
+from oraudit.ways.loop.trees import arrays, branches, rows
 
 __all__ = ["Audit"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch.utils import _pytree as pytree
 
 from oraudit.records.batches import fingerprints
-from oraudit.ways.generators import untouched
+from oraudit.ways.opacus.generators import untouched
 
 __all__ = ["are_examples"]
 

@@ -17,10 +17,11 @@ from opacus import PrivacyEngine
 
 from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Status
 from oraudit.report import Result, refused
-from oraudit.ways.distributed import DistributedAudit
-from oraudit.ways.kinds import audit
-from oraudit.ways.opacus import CannotAttach, OpacusAudit
-from oraudit.ways.ranks import Meeting
+from oraudit.ways.opacus.attach import audit_class
+from oraudit.ways.opacus.data_parallel import DistributedAudit
+from oraudit.ways.opacus.one_process import OpacusAudit
+from oraudit.ways.opacus.ranks import Meeting
+from oraudit.ways.opacus.refused import CannotAttach
 
 __all__ = ["Audits", "NothingPrivate", "Refused", "watch"]
 
@@ -34,13 +35,13 @@ class NothingPrivate(AssertionError):
 
 
 class Refused:
-    """What stands for an audit where a private optimizer cannot be audited."""
+    """The stand-in for an audit where a private optimizer cannot be audited."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
     def result(self) -> Result:
-        """The result, which cannot tell."""
+        """Return a result that cannot tell."""
         return refused(self._reason)
 
     def detach(self) -> None:
@@ -53,15 +54,15 @@ class Audits(list[OpacusAudit | Refused]):
     @property
     def status(self) -> Status:
         """The worst status of all; nothing can be told if there are none."""
-        found = {audit.result().status for audit in self}
+        statuses = {audit.result().status for audit in self}
         for status in (FAILED, CANNOT_TELL, PASSED):
-            if status in found:
+            if status in statuses:
                 return status
         return CANNOT_TELL
 
     @property
     def meeting(self) -> Meeting | None:
-        """Where the ranks of a distributed training meet; None if there is one process."""
+        """The meeting of the ranks of a distributed training; None if there is one process."""
         meetings = [audit.meeting for audit in self if isinstance(audit, DistributedAudit)]
         return meetings[-1] if meetings else None
 
@@ -104,7 +105,8 @@ class Audits(list[OpacusAudit | Refused]):
         for number, text in enumerate(texts, 1):
             numbers.setdefault(text, []).append(str(number))
         return "\n\n".join(
-            f"training {', '.join(same)} of {len(texts)}\n{text}" for text, same in numbers.items()
+            f"training {', '.join(trainings)} of {len(texts)}\n{text}"
+            for text, trainings in numbers.items()
         )
 
 
@@ -153,13 +155,13 @@ def watch(
         of an earlier one, fails.
     """
     audits = Audits()
-    former = PrivacyEngine.__dict__["make_private"]
+    unwatched = PrivacyEngine.__dict__["make_private"]
 
-    @wraps(former)
+    @wraps(unwatched)
     def make_private(self: Any, *args: Any, **kwargs: Any) -> Any:
-        parts = former(self, *args, **kwargs)
-        its_seed = None if seed is None else seed + len(audits)
-        options = {"canaries": canaries, "seed": its_seed, "claim": claim, "allow": allow}
+        parts = unwatched(self, *args, **kwargs)
+        own_seed = None if seed is None else seed + len(audits)
+        options = {"canaries": canaries, "seed": own_seed, "claim": claim, "allow": allow}
         audits.append(_audit(parts, audits, options))
         return parts
 
@@ -167,7 +169,7 @@ def watch(
     try:
         yield audits
     finally:
-        PrivacyEngine.make_private = former
+        PrivacyEngine.make_private = unwatched
         for audit in audits:
             audit.detach()
     if required and not audits:
@@ -175,9 +177,10 @@ def watch(
 
 
 def _audit(parts: Sequence[Any], audits: Audits, options: Any) -> OpacusAudit | Refused:
-    """The audit of what ``make_private`` has returned."""
+    """Return the audit of what ``make_private`` has returned."""
+    model, optimizer, *_, loader = parts
     earlier = [audit for audit in audits if isinstance(audit, OpacusAudit)]
     try:
-        return audit(parts[1], parts[0], parts[-1], **options, earlier=earlier)
+        return audit_class(optimizer)(optimizer, model, loader, **options, earlier=earlier)
     except CannotAttach as reason:
         return Refused(str(reason))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from oraudit.canaries.live import Canaries, lying
 from oraudit.records import Told
-from oraudit.ways.trees import filled
+from oraudit.ways.loop.trees import filled
 
 if TYPE_CHECKING:
     from oraudit.canaries.counted import Counted

@@ -20,7 +20,7 @@ from torch.autograd.graph import get_gradient_edge
 from torch.func import functional_call, vjp, vmap
 from torch.utils import _pytree as pytree
 
-from oraudit.ways.generators import untouched
+from oraudit.ways.opacus.generators import untouched
 
 __all__ = ["Beside", "Made", "NotMade", "bare", "due"]
 

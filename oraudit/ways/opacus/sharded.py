@@ -16,10 +16,11 @@ from torch.distributed.tensor import DTensor
 from oraudit.records import Look
 from oraudit.records.causes import SMALL
 from oraudit.records.clipping import EXACT, example_norms, weighted_sum
-from oraudit.ways.beside import Beside, due
-from oraudit.ways.distributed import DistributedAudit
-from oraudit.ways.fingerprints import shard
-from oraudit.ways.opacus import RULE_ROUNDING, _harmless
+from oraudit.ways.opacus.beside import Beside, due
+from oraudit.ways.opacus.data_parallel import DistributedAudit
+from oraudit.ways.opacus.fingerprints import shard
+from oraudit.ways.opacus.harmless import harmless
+from oraudit.ways.opacus.rules import Rules
 
 __all__ = ["ShardedAudit"]
 
@@ -36,19 +37,26 @@ class ShardedBeside(Beside):
         return self.whole[id(parameter)]
 
     def _through_graph(self, edge: Any, gradient: torch.Tensor) -> list[list[Any]]:
-        """Nothing: backward passes of shards are those of all ranks."""
+        """Return nothing: backward passes of shards are those of all ranks."""
         return []
 
 
 class ShardedAudit(DistributedAudit):
-    """An audit of one rank of a training with FSDP2, where each has weights of its own."""
+    """An audit of one rank of a training with FSDP2, where each has weights of its own.
+
+    Examples
+    --------
+    >>> audit = oraudit.attach(optimizer, model, loader)  # on each rank  # doctest: +SKIP
+    >>> type(audit).__name__  # doctest: +SKIP
+    'ShardedAudit'
+    """
 
     _shared = False
     _meeting_at = "scale_grad"
-    _maker = ShardedBeside
+    _beside_class = ShardedBeside
 
     #: The sums of the step under way, where all ranks look at them together.
-    _kept: list[Any] | None = None
+    _whole_sums: list[Any] | None = None
 
     def _join(self, numbers: torch.Tensor) -> torch.Tensor:
         return self.meeting.gather(numbers)
@@ -56,14 +64,14 @@ class ShardedAudit(DistributedAudit):
     def _names_of_all(self, names: Sequence[str]) -> list[str]:
         return [
             f"{name} of rank {rank}"
-            for rank, counts in enumerate(self._counts)
+            for rank, counts in enumerate(self._layout.looked)
             for name, size in zip(names, counts, strict=True)
             if size
         ]
 
     # ------------------------------------------------------------------------ the chain of a step
 
-    @_harmless
+    @harmless
     def _before_accumulating(self) -> None:
         norms = getattr(self._model, "per_sample_gradient_norms", None)
         if norms is not None:
@@ -72,12 +80,12 @@ class ShardedAudit(DistributedAudit):
                 self._record.around.note_norms(norms.detach(), self._clip())
 
     def _summed(self) -> list[torch.Tensor]:
-        return [shard(each.detach()) for each in self._sums()]
+        return [shard(tensor.detach()) for tensor in self._sums()]
 
     def _ride(self, **options: Any) -> None:
         if self._looks_together():
             # What follows may change these sums: canaries, and what adds no noise to them.
-            self._kept = [each.clone() for each in self._sums()]
+            self._whole_sums = [tensor.clone() for tensor in self._sums()]
         super()._ride(**options)
 
     def _sums(self) -> list[Any]:
@@ -86,7 +94,7 @@ class ShardedAudit(DistributedAudit):
     # ---------------------------------------------------------------------------------- clipping
 
     def _looks_together(self) -> bool:
-        """Whether all ranks look at the clipping of this step together."""
+        """Return whether all ranks look at the clipping of this step together."""
         return due(self.meeting.steps + 1) and self._numbers <= MOST_WEIGHTS
 
     def _look_together(self, *, watching: bool) -> None:
@@ -97,43 +105,41 @@ class ShardedAudit(DistributedAudit):
         if not self._looks_together():
             return
         weights = whole([p.detach() for p in self._params])
-        summed = whole(self._kept or [p.grad for p in self._params])
-        self._kept = None
-        added = torch.cat([each.reshape(-1) for each in summed]) * self._averaged
-        own = self._clip_beside(weights) if watching else None
-        total = torch.zeros_like(added) if own is None else own[0]
-        norms = added.new_full((2,), torch.nan) if own is None else own[1]
+        summed = whole(self._whole_sums or [p.grad for p in self._params])
+        self._whole_sums = None
+        added = torch.cat([tensor.reshape(-1) for tensor in summed]) * self._averaged
+        part = self._clip_beside(weights) if watching else None
+        total = torch.zeros_like(added) if part is None else part[0]
+        norms = added.new_full((2,), torch.nan) if part is None else part[1]
         total = self.meeting.add_up(total)
         self._compare_sums(added, total, self.meeting.gather(norms))
 
-    @_harmless
+    @harmless
     def _clip_beside(self, weights: list[torch.Tensor]) -> Any:
-        """The sum of this rank's clipped gradients, made beside; the sum and largest of norms."""
-        if self._beside is None or self._parts != 1:
+        """Return the sum of this rank's clipped gradients, and the sum and the largest of norms."""
+        beside = self._rules.beside
+        if beside is None or self._parts != 1:
             return None
-        assert isinstance(self._beside, ShardedBeside)
-        self._beside.whole = {id(p): each for p, each in zip(self._params, weights, strict=True)}
+        assert isinstance(beside, ShardedBeside)
+        beside.whole = {id(p): weight for p, weight in zip(self._params, weights, strict=True)}
         norms = self._model.per_sample_gradient_norms.detach()
-        made = self._make(len(norms), None)
-        self._beside.whole = {}
+        made = self._rules.make(len(norms)) if self._is_due() else None
+        beside.whole = {}
         if made is None:
             return None
-        if made.mixed > RULE_ROUNDING:
-            self._record.see("examples-mix", number=made.mixed)
-            return None
-        self._hold_norms(made, norms)
+        self._rules.hold_norms(made, norms)
         if not made.whole:
             return None
         real = example_norms(made.gradients)
         factors = (self._clip() / (real + SMALL)).clamp(max=1.0)
-        total = torch.cat([weighted_sum(each, factors) for each in made.gradients])
+        total = torch.cat([weighted_sum(gradient, factors) for gradient in made.gradients])
         clipped = factors * real
         return total, torch.stack([clipped.sum(), clipped.max()])
 
-    @_harmless
+    @harmless
     def _compare_sums(self, added: Any, total: Any, norms: Any) -> None:
         """Note how far the sum is off, on the first rank, if all ranks have made gradients."""
-        self._beside_clear()
+        self._rules.clear()
         if self.meeting.rank or bool(norms.isnan().any()):
             return
         lengths = float(norms[:, 0].sum())
@@ -147,13 +153,13 @@ class ShardedAudit(DistributedAudit):
             )
         )
 
-    def _make_beside(self) -> Beside | None:
+    def _made_rules(self) -> Rules:
         if self._numbers > MOST_WEIGHTS:
-            self._unmade = f"{self._numbers} sharded weights are too many to be put together"
-            return None
-        return super()._make_beside()
+            reason = f"{self._numbers} sharded weights are too many to be put together"
+            return Rules(None, self._record, reason)
+        return super()._made_rules()
 
 
 def whole(tensors: Sequence[Any]) -> list[torch.Tensor]:
-    """Tensors put together from the parts of all ranks, which must all call this."""
-    return [each.full_tensor() if isinstance(each, DTensor) else each for each in tensors]
+    """Return tensors put together from the parts of all ranks, which must all call this."""
+    return [t.full_tensor() if isinstance(t, DTensor) else t for t in tensors]
