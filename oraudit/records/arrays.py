@@ -6,12 +6,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["leaves", "namespace", "rows"]
+__all__ = ["here", "leaves", "namespace", "rows"]
 
 
 def namespace(array: Any) -> ModuleType:
-    """The module whose functions take this array: PyTorch for its tensors, otherwise NumPy.
+    """Return the module whose functions take this array: PyTorch for its tensors, otherwise NumPy.
 
     >>> namespace(np.ones(2)).__name__
     'numpy'
@@ -23,8 +24,17 @@ def namespace(array: Any) -> ModuleType:
     return np
 
 
+def here(array: Any) -> NDArray[Any]:
+    """Return an array of any device as one of NumPy, in the memory of this process.
+
+    >>> here(np.ones(2))
+    array([1., 1.])
+    """
+    return np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
+
+
 def rows(array: Any) -> Any:
-    """The array as a table, a row for each place of its first axis, of which there may be none.
+    """Return the array as a table, a row for each place of its first axis, of which there may be none.
 
     >>> rows(np.ones((0, 2, 3))).shape
     (0, 6)
@@ -33,7 +43,7 @@ def rows(array: Any) -> Any:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The arrays of a nested structure in a fixed order; those of JAX become arrays of NumPy.
+    """Return the arrays of a nested structure in a fixed order; those of JAX become arrays of NumPy.
 
     >>> leaves({"b": np.ones(2), "a": [1.0, 2.0]})
     [array(1.), array(2.), array([1., 1.])]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oraudit.records.arrays import namespace
+from oraudit.records.arrays import here, namespace
 
 __all__ = ["SAMPLE", "Noise", "NoiseRecord", "kept_sizes", "step_numbers"]
 
@@ -167,7 +167,7 @@ class NoiseRecord:
         return {
             "sizes": list(self._sizes),
             "units": list(self._units),
-            "kept": [[_local(number) for number in step] for step in self._kept],
+            "kept": [[here(number) for number in step] for step in self._kept],
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -186,7 +186,7 @@ class NoiseRecord:
         """All steps together, or the first ones, in the memory of this process."""
         self._finish()
         kept = self._kept[:steps]
-        columns = [np.stack([_local(step[i]) for step in kept]) for i in range(7)]
+        columns = [np.stack([here(step[i]) for step in kept]) for i in range(7)]
         unit = np.array(self._units[:steps])[:, None]
         squares, products, sums = (each.astype(float) / unit**2 for each in columns[:3])
         largest, sample, rounding, beginnings = (each.astype(float) / unit for each in columns[3:])
@@ -285,7 +285,3 @@ def _dot(left: Any, right: Any) -> Any:
     if xp is np:
         return np.dot(left.astype(float), right.astype(float))
     return xp.dot(left, right)
-
-
-def _local(array: Any) -> NDArray[Any]:
-    return array if namespace(array) is np else array.detach().cpu().numpy()

@@ -1,4 +1,4 @@
-"""How weights move from one step to the next, and that buffers do not.
+"""How weights move from one step to the next.
 
 Plain gradient descent moves the weights by a multiple of the noisy sum. Moves that are none are
 momentum, Adam or weight decay if all are like that, and something beside the private step if
@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oraudit.records.around import move_numbers
-from oraudit.records.arrays import namespace
+from oraudit.records.arrays import here, namespace
 
-__all__ = ["Buffers", "Moved", "Moves"]
+__all__ = ["Moved", "Moves"]
 
 #: A smaller part of a move that is no multiple of the noisy sum is rounding, beside that of the
 #: weights themselves.
@@ -138,7 +138,7 @@ class Moves:
         factors = np.full(steps, np.nan)
         if not self._rows:
             return Moved(factors, unlike="fewer than two steps had them")
-        products = np.array([_here(row) for row in self._rows], dtype=float)
+        products = np.array([here(row) for row in self._rows], dtype=float)
         size = np.sqrt(products[:, 1, 1])
         if not size.any():
             return Moved(factors, unlike="they never moved")
@@ -169,7 +169,7 @@ class Moves:
 
     def state(self) -> dict[str, Any]:
         """All that is kept, but for the weights themselves."""
-        rows = [_here(row) for row in self._rows]
+        rows = [here(row) for row in self._rows]
         steps = list(self._steps)
         felt = self._felt_here()
         return {"steps": steps, "rows": rows, "precision": self._precision, "felt": felt}
@@ -210,67 +210,3 @@ def _likeness(
     """How many moves may be multiples, and, as rounding may hide all, how near to it all are."""
     moved = size > 0
     return int((left <= allowed).sum()), -float((left[moved] / size[moved]).sum())
-
-
-class Buffers:
-    """Sees whether arrays change that no private step may change; integers count, and may."""
-
-    def __init__(self) -> None:
-        self._names: list[str] = []
-        self._steps: list[int] = []
-        self._rows: list[Any] = []
-
-    def note(self, step: int, names: Sequence[str], buffers: Sequence[Any]) -> None:
-        """Note the buffers of a step."""
-        real = {
-            name: array
-            for name, array in zip(names, buffers, strict=True)
-            if (array.dtype.kind == "f" if namespace(array) is np else array.is_floating_point())
-        }
-        if not self._names:
-            self._names = list(real)
-        if list(real) != self._names:
-            raise ValueError(
-                f"buffers has the arrays {', '.join(real) or 'none'}; it must have those of the "
-                f"first step, {', '.join(self._names)}"
-            )
-        if real:
-            xp = namespace(next(iter(real.values())))
-            prints = [number for array in real.values() for number in _print(array)]
-            self._steps.append(step)
-            self._rows.append(xp.stack(prints))
-
-    def changes(self) -> list[tuple[str, int]]:
-        """The names of those that changed, each with the first step that shows it."""
-        if not self._rows:
-            return []
-        table = np.array([_here(row) for row in self._rows], dtype=float)
-        table = table.reshape(len(table), len(self._names), -1)
-        same = ((table == table[0]) | (np.isnan(table) & np.isnan(table[0]))).all(2)
-        return [
-            (name, self._steps[int(column.argmin())])
-            for name, column in zip(self._names, same.T, strict=True)
-            if not column.all()
-        ]
-
-    def state(self) -> dict[str, Any]:
-        """All that is kept."""
-        rows = [_here(row) for row in self._rows]
-        return {"names": list(self._names), "steps": list(self._steps), "rows": rows}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from what :meth:`state` has returned."""
-        self._names = list(state["names"])
-        self._steps = list(state["steps"])
-        self._rows = list(state["rows"])
-
-
-def _print(array: Any) -> list[Any]:
-    """Numbers that are as good as never the same for two arrays."""
-    flat = array.reshape(-1)
-    precise = flat.astype(float) if namespace(flat) is np else flat.double()
-    return [precise.sum(), (precise * precise).sum()]
-
-
-def _here(row: Any) -> NDArray[Any]:
-    return np.asarray(row.cpu() if hasattr(row, "cpu") else row)

@@ -194,7 +194,7 @@ class OpacusAudit(WatchedSteps):
     # ------------------------------------------------------------------------------------- resumed
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what was seen so far, for the training's checkpoint, as ``torch.save`` takes it."""
+        """Return what was seen so far, for the training's checkpoint; ``torch.save`` takes it."""
         return saved.with_tensors(sealed(self._saved_as, saved.with_arrays(self._content())))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -355,7 +355,7 @@ class WatchedSteps:
         return float(self._optimizer.max_grad_norm)
 
     def _effective(self, sigma: float) -> float:
-        """Return the multiplier of the gradients' noise: adaptive clipping spends a part on a count."""
+        """Return the multiplier of the gradients' noise, without what adaptive clipping spends."""
         deviation = getattr(self._optimizer, "unclipped_num_std", None)
         if hasattr(self._optimizer, "_adjusted_noise_multiplier"):
             # The deviation that Opacus adds to the count with ghost clipping.
