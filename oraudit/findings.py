@@ -1,4 +1,4 @@
-"""What a check finds, and how the findings of an audit become one verdict."""
+"""The findings of checks, and the verdict of an audit that they become."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ CANNOT_TELL: Status = "cannot tell"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is not as the accountant was told.
+    """A fact that is not as the accountant was told.
 
     Attributes
     ----------
     name
         The short name of the check that found it, as in ``allow=("weights-outside",)``.
     text
-        What was seen, in words for the author of the training.
+        The sentence for the author of the training.
     side
-        Whether what ran is less private than what was told, safer, or neither can be said.
+        "less private" or "safer" than what the accountant was told, or "side unknown".
     step
         The first step that shows it, counting from 1; None if it is of the whole training.
     number, error, limit
-        What was measured, its standard error, and the limit that it passed; None if it is exact.
+        The measured number, its standard error, and the limit that it passed; None if it is exact.
     allowed_by
-        What to pass as ``allow=`` if this is post-processing that is meant; else "".
+        The name to pass as ``allow=`` if this is post-processing that is meant; else "".
     undecided
-        Whether nothing can be told from this, as where the training took the audit off its chain.
+        True if nothing can be told from this, as where the training took the audit off its chain.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Finding:
 
     @property
     def status(self) -> Status:
-        """What this finding alone makes of an audit.
+        """The status that this finding alone gives an audit.
 
         What is safer than told fails no training, and what may be post-processing accuses nobody.
         """
@@ -58,7 +58,7 @@ class Finding:
 
 
 def verdict(findings: Sequence[Finding], *, steps_seen: int, allow: Sequence[str] = ()) -> Status:
-    """The status of an audit: the worst of its findings, or that nothing was seen.
+    """Return the status of an audit: the worst of its findings, or that nothing was seen.
 
     >>> verdict([], steps_seen=0)
     'cannot tell'
@@ -67,8 +67,12 @@ def verdict(findings: Sequence[Finding], *, steps_seen: int, allow: Sequence[str
     """
     if not steps_seen:
         return CANNOT_TELL
-    found = {each.status for each in findings if each.name not in allow or not each.allowed_by}
+    statuses = {
+        finding.status
+        for finding in findings
+        if finding.name not in allow or not finding.allowed_by
+    }
     for status in (FAILED, CANNOT_TELL):
-        if status in found:
+        if status in statuses:
             return status
     return PASSED

@@ -15,8 +15,8 @@ __all__ = ["watch"]
 
 @pytest.fixture
 def watch() -> Iterator[Any]:
-    """The audits of all that the test makes private with Opacus; it has to make something so."""
-    from oraudit.ways.opacus.watch import watch as watched
+    """Audit all that the test makes private with Opacus; it has to make something private."""
+    from oraudit.ways.opacus.watch import watch as watch_trainings
 
-    with watched() as audits:
+    with watch_trainings() as audits:
         yield audits

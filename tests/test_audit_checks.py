@@ -35,8 +35,8 @@ from oraudit.checks.noise_over_steps import strongest
 from oraudit.findings import Finding, verdict
 from oraudit.records import Event, Look, Seen, Told
 from oraudit.records.batches import Batches
-from oraudit.records.causes import HYPOTHESES
 from oraudit.records.clipping import look_at
+from oraudit.records.hypotheses import HYPOTHESES
 from oraudit.report import EXIT, judge
 
 

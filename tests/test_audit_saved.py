@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oraudit import Audit
-from oraudit.records import saved
+from oraudit.records import seal
 
 STEPS = 30
 
@@ -258,7 +258,7 @@ def redone(state, edit):
     edit(content)
     new = dict(state, content=content)
     try:
-        new["digest"] = saved.digest_of(content)
+        new["digest"] = seal.digest_of(content)
     except ValueError:  # loading says the same
         new["digest"] = "0" * 64
     return new
@@ -283,7 +283,7 @@ def test_edits_with_a_new_digest(name, state):
             state["content"] if name == "something more" else state["content"]["record"]["told"][0]
         )
         place["more"] = 1
-        state["digest"] = saved.digest_of(state["content"])
+        state["digest"] = seal.digest_of(state["content"])
         assert "a key of" in one_line(state)
         return
     with pytest.raises(ValueError, match=words):
@@ -342,7 +342,7 @@ def test_anything_anywhere_is_refused_or_seen():
             content = replaced(state["content"], path, new)
             edited = dict(state, content=content)
             try:
-                edited["digest"] = saved.digest_of(content)
+                edited["digest"] = seal.digest_of(content)
             except ValueError:
                 one_line(edited)
                 continue
@@ -368,7 +368,7 @@ def test_anything_anywhere_changes_the_digest():
     for path in places(state["content"]):
         for new in (7, "x", {"x": 1}, np.zeros(3)):
             content = replaced(state["content"], path, new)
-            if saved.digest_of(content) != state["digest"]:  # where it is another one
+            if seal.digest_of(content) != state["digest"]:  # where it is another one
                 assert "digest must be" in one_line(dict(state, content=content))
 
 
@@ -412,11 +412,11 @@ def test_states_of_other_kinds(state):
 
 def test_refused_states_change_nothing(state):
     audit = audited(10)
-    before = saved.digest_of(audit.state_dict())
+    before = seal.digest_of(audit.state_dict())
     one_line(redone(state, EDITS["buffers' names"][0]), audit)
-    assert saved.digest_of(audit.state_dict()) == before
+    assert seal.digest_of(audit.state_dict()) == before
     audit.load_state_dict(state)
-    assert saved.digest_of(audit.state_dict()) == saved.digest_of(state)
+    assert seal.digest_of(audit.state_dict()) == seal.digest_of(state)
 
 
 def test_honest_states_are_loaded(state):
@@ -424,7 +424,7 @@ def test_honest_states_are_loaded(state):
         first = audited(steps)
         second = another()
         second.load_state_dict(pickle.loads(pickle.dumps(first.state_dict())))
-        assert saved.digest_of(second.state_dict()) == saved.digest_of(first.state_dict())
+        assert seal.digest_of(second.state_dict()) == seal.digest_of(first.state_dict())
         assert str(second.result()) == str(first.result())
 
 
@@ -456,10 +456,10 @@ def test_nothing_reads_like_another_digest():
         np.ones((1, 1)),
     ]
     values += [np.ones(0), np.ones((0, 2)), {"a": 1, "b": 2}, {"a": 2, "b": 1}, ["a", "b"], ["ab"]]
-    assert len({saved.digest_of(value) for value in values}) == len(values)
+    assert len({seal.digest_of(value) for value in values}) == len(values)
     same = [{"a": 1, "b": (2,)}, {"b": [2], "a": 1}]
-    assert saved.digest_of(same[0]) == saved.digest_of(same[1])
-    assert saved.digest_of(np.ones(4)[::2]) == saved.digest_of(np.ones(2))
+    assert seal.digest_of(same[0]) == seal.digest_of(same[1])
+    assert seal.digest_of(np.ones(4)[::2]) == seal.digest_of(np.ones(2))
 
 
 # ---------------------------------------------------------------------------------------- PyTorch
@@ -484,7 +484,7 @@ def test_saved_audits_with_opacus():
         arrays = torch.utils._pytree.tree_map(
             lambda leaf: leaf.numpy() if torch.is_tensor(leaf) else leaf, edited["content"]
         )
-        edited["digest"] = saved.digest_of(arrays)
+        edited["digest"] = seal.digest_of(arrays)
         assert words in one_line(edited, audit)
 
     refused(put("account", "told", -1), "the told steps of the account")

@@ -1,4 +1,4 @@
-"""How far one example moves what a training step releases: the definition of sensitivity, computed.
+"""The sensitivity of a training step, computed: how far one example moves what it releases.
 
 A step is done on a batch and on the same batch without one example, from the same state, with
 the same random numbers and no noise. Two things must hold. What is released moves by at most C.
@@ -21,29 +21,29 @@ from oraudit.findings import Finding, Status, verdict
 
 __all__ = ["NeighbourResult", "Outcome", "Trial", "Variant", "compare"]
 
-#: What rounding may add to a move of C.
+#: The most that rounding adds to a move of C, as a share of it.
 ROUNDING = 1e-3
 
-#: Numbers that differ by less are equal.
+#: The largest difference of numbers that are equal but for rounding.
 EQUAL = 1e-9
 
-#: How one example is altered, by a factor on all of its numbers.
+#: The factors on all numbers of an altered example, by the words of the report.
 ALTERED = {"of 1000 times the size": 1000.0, "of zeros": 0.0, "with its sign turned": -1.0}
 
-#: What an optimizer is given in one step: an array a tensor, or None where it is given nothing.
+#: The gradients that an optimizer gets in one step: an array a tensor, or None for no gradient.
 Release = Sequence[NDArray[np.float64] | None]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one trial of the step has done.
+    """The effect of one trial of the step.
 
     Attributes
     ----------
     releases
-        What the optimizer was given, once for each time that it moved the weights.
+        The gradients that the optimizer got, once for each time that it moved the weights.
     left
-        All that the step leaves behind, by name: weights, buffers, the optimizer's state.
+        The state that the step leaves behind, by name: weights, buffers, the optimizer's state.
     """
 
     releases: Sequence[Release]
@@ -52,16 +52,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Variant:
-    """What a trial does the step on.
+    """The batch and the release that a trial does the step with.
 
     Attributes
     ----------
     keep
         The places of the examples in the whole batch.
     factor
-        By which all numbers of the first of them are multiplied, if given.
+        The factor on all numbers of the first of them, if given.
     instead
-        The releases that the optimizer is given in place of its own, if given.
+        The releases that the optimizer gets in place of its own, if any.
     """
 
     keep: NDArray[np.int64]
@@ -80,7 +80,7 @@ class Trial(Protocol):
         """Do the step on a variant of the batch."""
 
     def explained(self, name: str) -> str:
-        """Why something may differ beside the release, such as noise of its own; or ""."""
+        """Return why something may differ beside the release, such as noise of its own; or ""."""
 
 
 @dataclass
@@ -90,25 +90,25 @@ class _Worst:
     move: float = 0.0
     example: int = 0
     tensor: str = ""
-    how: str = ""
+    alteration: str = ""
 
 
 @dataclass(frozen=True)
 class NeighbourResult:
-    """What the neighbour test has found; ``str`` of it is the report.
+    """The outcome of the neighbour test; ``str`` of it is the report.
 
     Attributes
     ----------
     status
         "passed" holds for these neighbours only; "failed" is the definition violated.
     findings
-        What moves further than C, or by another way than the release.
+        The moves further than C, or by another way than the release.
     move
         The largest move of the release, in C: a lower bound on the sensitivity.
     example, tensor
-        Which example made it, and which tensor moved furthest.
+        The example that made it, and the tensor that moved furthest.
     notes
-        What is no violation but good to know.
+        Remarks on what is no violation but good to know.
     """
 
     status: Status
@@ -125,13 +125,13 @@ class NeighbourResult:
             raise AssertionError(str(self))
 
     def __str__(self) -> str:
-        words = {
+        headlines = {
             "passed": "PASSED    for these neighbours nothing moves further than C",
             "failed": "FAILED    ",
             "cannot tell": "CANNOT TELL  ",
         }
         texts = [f"{finding.text}: {finding.side}" for finding in self.findings]
-        first = words[self.status]
+        first = headlines[self.status]
         if self.status != "passed" and texts:
             first += texts.pop(0)
         lines = [first, *(f"also      {text}" for text in texts)]
@@ -154,8 +154,8 @@ def compare(
     """
     everyone = np.arange(size)
     whole = trial.run(Variant(everyone))
-    again = trial.run(Variant(everyone))
-    unsteady = _difference(whole, again)
+    repeated = trial.run(Variant(everyone))
+    unsteady = _difference(whole, repeated)
     if unsteady:
         text = (
             f"the same step on the same batch differs ({unsteady}): random numbers could not be "
@@ -165,21 +165,30 @@ def compare(
         return NeighbourResult("cannot tell", (finding,), 0.0, 0, "", 0)
 
     worst = _Worst()
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     notes: list[str] = []
-    unit = clip / scale
+    released_clip = clip / scale
     for example in tqdm(range(min(tries, size)), disable=None if progress else True, leave=False):
         keep = np.delete(everyone, example)
         _moved(
-            whole, trial.run(Variant(keep)), "one example less", example, unit, trial, worst, found
+            whole,
+            trial.run(Variant(keep)),
+            "one example less",
+            example,
+            released_clip,
+            trial,
+            worst,
+            findings,
         )
         fixed = trial.run(Variant(keep, instead=whole.releases))
-        _sideways(whole, fixed, trial, found, notes)
+        _sideways(whole, fixed, trial, findings, notes)
     # One example is altered, and compared with the batch without it.
     without = trial.run(Variant(everyone[1:]))
-    for how, factor in ALTERED.items():
+    for alteration, factor in ALTERED.items():
         altered = trial.run(Variant(everyone, factor=factor))
-        _moved(altered, without, f"one example {how}", 0, unit, trial, worst, found)
+        _moved(
+            altered, without, f"one example {alteration}", 0, released_clip, trial, worst, findings
+        )
     try:
         spoiled = trial.run(Variant(everyone, factor=math.nan))
     except (RuntimeError, ValueError) as error:
@@ -187,13 +196,12 @@ def compare(
     else:
         if not _finite(spoiled):
             notes.append("one example of NaN makes the whole release NaN")
-    if not found and worst.move == 0:
+    if not findings and worst.move == 0:
         text = "no example moves what is released: the step does nothing with this batch"
-        found["still"] = Finding("still", text, "side unknown", allowed_by="nothing")
-    findings = tuple(found.values())
+        findings["still"] = Finding("still", text, "side unknown", allowed_by="nothing")
     return NeighbourResult(
-        status=verdict(findings, steps_seen=1),
-        findings=findings,
+        status=verdict(list(findings.values()), steps_seen=1),
+        findings=tuple(findings.values()),
         move=worst.move,
         example=worst.example,
         tensor=worst.tensor,
@@ -205,21 +213,21 @@ def compare(
 def _moved(
     full: Outcome,
     less: Outcome,
-    how: str,
+    alteration: str,
     example: int,
-    unit: float,
+    released_clip: float,
     trial: Trial,
     worst: _Worst,
-    found: dict[str, Finding],
+    findings: dict[str, Finding],
 ) -> None:
     """Note how far the release of a batch is from that of its neighbour, in C."""
     if len(full.releases) != len(less.releases):
-        text = f"{how}: whether a step is taken depends on it"
-        found.setdefault("step-taken", Finding("step-taken", text, "less private"))
+        text = f"{alteration}: whether a step is taken depends on it"
+        findings.setdefault("step-taken", Finding("step-taken", text, "less private"))
         return
     for one, other in zip(full.releases, less.releases, strict=True):
-        moves = [_distance(a, b) / unit for a, b in zip(one, other, strict=True)]
-        move = math.sqrt(sum(each**2 for each in moves))
+        moves = [_distance(a, b) / released_clip for a, b in zip(one, other, strict=True)]
+        move = math.sqrt(sum(part**2 for part in moves))
         if not math.isfinite(move):
             move = math.inf
         if move > worst.move:
@@ -227,36 +235,39 @@ def _moved(
             worst.move = move
             worst.example = example
             worst.tensor = trial.names[place] if place < len(trial.names) else str(place)
-            worst.how = how
-        before = found.get("sensitivity")
+            worst.alteration = alteration
+        before = findings.get("sensitivity")
         if move > 1 + ROUNDING and (before is None or move > (before.number or 0)):
-            most = f", most in tensor {worst.tensor}" if worst.tensor else ""
-            text = f"{how}: what is released moves by {move:.4g} C (example {example}{most})"
-            found["sensitivity"] = Finding(
+            mover = f"example {example}"
+            if worst.tensor:
+                mover += f", most in tensor {worst.tensor}"
+            text = f"{alteration}: what is released moves by {move:.4g} C ({mover})"
+            findings["sensitivity"] = Finding(
                 "sensitivity", text, "less private", number=move, limit=1.0
             )
 
 
 def _sideways(
-    whole: Outcome, fixed: Outcome, trial: Trial, found: dict[str, Finding], notes: list[str]
+    whole: Outcome, fixed: Outcome, trial: Trial, findings: dict[str, Finding], notes: list[str]
 ) -> None:
     """Note what differs after a neighbour's step although the release is the same."""
     if len(whole.releases) != len(fixed.releases):
         text = "whether a step is taken depends on one example"
-        found.setdefault("step-taken", Finding("step-taken", text, "less private"))
+        findings.setdefault("step-taken", Finding("step-taken", text, "less private"))
         return
     for name in whole.left:
         if name in fixed.left and _equal(whole.left[name], fixed.left[name]):
             continue
-        if why := trial.explained(name):
-            notes.append(f"{name} depends on an example beside the release: {why}")
+        explanation = trial.explained(name)
+        if explanation:
+            notes.append(f"{name} depends on an example beside the release: {explanation}")
             continue
         text = f"{name} depends on one example although the release is the same: without noise"
-        found.setdefault(name, Finding("sideways", text, "less private"))
+        findings.setdefault(name, Finding("sideways", text, "less private"))
 
 
 def _difference(one: Outcome, other: Outcome) -> str:
-    """The first name of what differs between two outcomes of the same trial; "" if nothing does."""
+    """Return the first name of what differs between two outcomes of a trial, or ""."""
     if len(one.releases) != len(other.releases):
         return "whether a step is taken"
     for a, b in zip(one.releases, other.releases, strict=True):
@@ -286,8 +297,8 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _finite(outcome: Outcome) -> bool:
     return all(
-        np.isfinite(each).all()
+        np.isfinite(tensor).all()
         for release in outcome.releases
-        for each in release
-        if each is not None
+        for tensor in release
+        if tensor is not None
     )

@@ -76,22 +76,22 @@ class _PureTrial:
             self._form = released
         else:
             released, state = self._step(state, batch, _in_form(self._form, variant.instead[0]))
-        arrays = [_numbers(each) for each in leaves(released)]
+        arrays = [_numbers(leaf) for leaf in leaves(released)]
         self.names = _places(released)
         left = zip(_places(state), leaves(state), strict=True)
-        return Outcome([arrays], {f"state{name}": _numbers(each) for name, each in left})
+        return Outcome([arrays], {f"state{name}": _numbers(leaf) for name, leaf in left})
 
     def explained(self, name: str) -> str:
         return ""
 
 
 def _chosen(array: Any, keep: NDArray[np.int64]) -> Any:
-    """Some of the examples, in an array of the step's own kind."""
+    """Return some of the examples, in an array of the step's own kind."""
     return array[keep] if hasattr(array, "dtype") else np.asarray(array)[keep]
 
 
 def _altered(array: Any, factor: float | None) -> Any:
-    """The array with its first example times the factor, if its numbers are real ones."""
+    """Return the array with its first example times the factor, if its numbers are real ones."""
     if factor is None or _numbers(array[:0]).dtype.kind != "f":
         return array
     factors = np.ones((len(array), *[1] * (array.ndim - 1)))
@@ -100,7 +100,7 @@ def _altered(array: Any, factor: float | None) -> Any:
 
 
 def _numbers(array: Any) -> NDArray[Any]:
-    """An array of NumPy, with double precision where numbers are real ones."""
+    """Return an array of NumPy, with double precision where numbers are real ones."""
     if namespace(array) is not np:
         array = array.cpu()
         array = (array.double() if array.is_floating_point() else array).numpy()
@@ -109,7 +109,7 @@ def _numbers(array: Any) -> NDArray[Any]:
 
 
 def _like(numbers: NDArray[np.float64], array: Any) -> Any:
-    """Numbers as an array of the same kind and precision as another one."""
+    """Return numbers as an array of the same kind and precision as another one."""
     if namespace(array) is not np:
         return array.new_tensor(numbers)
     if not hasattr(array, "dtype"):
@@ -128,13 +128,13 @@ def _mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _in_form(form: Any, arrays: Release) -> Any:
-    """The arrays of a release in the nested structure that the step returns them in."""
+    """Return the arrays of a release in the nested structure that the step returns them in."""
     rest = iter(array for array in arrays if array is not None)
 
     def filled(tree: Any) -> Any:
         if isinstance(tree, Mapping):
-            found = {key: filled(tree[key]) for key in sorted(tree)}
-            return {key: found[key] for key in tree}
+            filled_by_key = {key: filled(tree[key]) for key in sorted(tree)}
+            return {key: filled_by_key[key] for key in tree}
         if isinstance(tree, list | tuple):
             return type(tree)(filled(value) for value in tree)
         return _like(next(rest), tree)
@@ -143,13 +143,11 @@ def _in_form(form: Any, arrays: Release) -> Any:
 
 
 def _places(tree: Any, before: str = "") -> list[str]:
-    """The place of each array in a nested structure, as one writes it: ["mean"][0]."""
+    """Return the place of each array in a nested structure, as one writes it: ["mean"][0]."""
     if isinstance(tree, Mapping):
-        return [each for key in sorted(tree) for each in _places(tree[key], f"{before}[{key!r}]")]
-    if isinstance(tree, list | tuple):
-        return [
-            each
-            for place, branch in enumerate(tree)
-            for each in _places(branch, f"{before}[{place}]")
-        ]
-    return [before]
+        branches = [(f"[{key!r}]", tree[key]) for key in sorted(tree)]
+    elif isinstance(tree, list | tuple):
+        branches = [(f"[{number}]", branch) for number, branch in enumerate(tree)]
+    else:
+        return [before]
+    return [place for key, branch in branches for place in _places(branch, f"{before}{key}")]

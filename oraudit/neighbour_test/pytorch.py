@@ -15,10 +15,10 @@ from oraudit.neighbour_test.random_numbers import FixedRandomNumbers
 
 __all__ = ["neighbours"]
 
-#: What adaptive clipping counts, and what follows the count.
+#: The attributes that adaptive clipping counts, or that follow the count.
 _COUNTED = ("max_grad_norm", "sample_size", "unclipped_num")
 
-#: What sets the size of the noise in an optimizer of Opacus.
+#: The attribute that sets the size of the noise in an optimizer of Opacus.
 _NOISE = "noise_multiplier"
 
 
@@ -73,7 +73,7 @@ def neighbours(
 
 
 def _scale_of(optimizer: Any) -> float:
-    """What an optimizer of Opacus divides the sum of gradients by."""
+    """Return what an optimizer of Opacus divides the sum of gradients by."""
     reduction = getattr(optimizer, "loss_reduction", None)
     if reduction == "sum":
         return 1.0
@@ -100,8 +100,8 @@ class _TorchTrial:
         self._optimizer = getattr(optimizer, "original_optimizer", optimizer)
         self._batch = batch
         self._parameters = [p for group in self._optimizer.param_groups for p in group["params"]]
-        known = {id(p): name.replace("_module.", "") for name, p in model.named_parameters()}
-        self.names = [known.get(id(p), str(place)) for place, p in enumerate(self._parameters)]
+        names = {id(p): name.replace("_module.", "") for name, p in model.named_parameters()}
+        self.names = [names.get(id(p), str(place)) for place, p in enumerate(self._parameters)]
         self._heard: list[Release] = []
         self._instead: Sequence[Release] | None = None
 
@@ -123,7 +123,9 @@ class _TorchTrial:
         self._heard = []
         self._instead = variant.instead
         places = torch.as_tensor(variant.keep)
-        examples = [_altered(each[places.to(each.device)], variant.factor) for each in self._batch]
+        examples = [
+            _altered(tensor[places.to(tensor.device)], variant.factor) for tensor in self._batch
+        ]
         torch.manual_seed(0)
         with FixedRandomNumbers(len(self._batch[0]), variant.keep.tolist()):
             self._step(*examples)
@@ -144,7 +146,7 @@ class _TorchTrial:
             p.grad = None if values is None else torch.as_tensor(values).to(p)
 
     def _left(self) -> dict[str, Any]:
-        """All that a step leaves behind, by name."""
+        """Return all that a step leaves behind, by name."""
         left = {}
         for name, tensor in self._model.state_dict().items():
             left[f"the weight or buffer {name.replace('_module.', '')}"] = _array(tensor)
@@ -166,7 +168,7 @@ class _TorchTrial:
 
 
 class _State:
-    """What a step may change: the model, both optimizers, and random number generators."""
+    """The state that a step may change: model, both optimizers, and random number generators."""
 
     def __init__(self, model: torch.nn.Module, private: Any) -> None:
         self._model = model
@@ -178,7 +180,7 @@ class _State:
         self._inner = copy.deepcopy(self._optimizer.state_dict())
         self._attributes = _plain_attributes(private)
         self.schedulers = schedulers(private)
-        self._schedules = [copy.deepcopy(each.state_dict()) for each in self.schedulers]
+        self._schedules = [copy.deepcopy(schedule.state_dict()) for schedule in self.schedulers]
         self._global = torch.get_rng_state()
         generator = getattr(private, "generator", None)
         self._generator = None if generator is None else generator.get_state()
@@ -203,18 +205,18 @@ class _State:
 
 
 def schedulers(private: Any) -> list[Any]:
-    """The schedulers of an optimizer, or of the one inside it, which does not know of them."""
+    """Return the schedulers of an optimizer, or of the one inside it, which knows none."""
     optimizers = {id(private), id(getattr(private, "original_optimizer", private))}
-    kinds = (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
+    classes = (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
     return [
-        each
-        for each in gc.get_objects()
-        if issubclass(type(each), kinds) and id(getattr(each, "optimizer", None)) in optimizers
+        thing
+        for thing in gc.get_objects()
+        if issubclass(type(thing), classes) and id(getattr(thing, "optimizer", None)) in optimizers
     ]
 
 
 def _plain_attributes(private: Any) -> dict[str, Any]:
-    """The private optimizer's own numbers, words and lists of them."""
+    """Return the private optimizer's own numbers, words and lists of them."""
     if not hasattr(private, "original_optimizer"):
         return {}
     plain = (int, float, bool, str, type(None), list, torch.Tensor)
@@ -226,7 +228,7 @@ def _plain_attributes(private: Any) -> dict[str, Any]:
 
 
 def _altered(examples: torch.Tensor, factor: float | None) -> torch.Tensor:
-    """The examples, the first one times a factor; labels and other whole numbers stay."""
+    """Return the examples, the first times a factor; labels and other whole numbers stay."""
     if factor is None or not examples.dtype.is_floating_point:
         return examples
     examples = examples.clone()
@@ -235,7 +237,7 @@ def _altered(examples: torch.Tensor, factor: float | None) -> torch.Tensor:
 
 
 def _array(value: Any) -> Any:
-    """A tensor as an array of double precision; anything else as it is."""
+    """Return a tensor as an array of double precision, and anything else as it is."""
     if isinstance(value, torch.Tensor):
         return value.detach().cpu().double().numpy().copy()
     return value

@@ -56,7 +56,7 @@ class FixedRandomNumbers(TorchDispatchMode):
         options = dict(kwargs or {})
         if function in _IN_PLACE and self._is_batch(args[0].shape):
             target = args[0]
-            rest = [self._enlarged(each) for each in args[1:]]
+            rest = [self._enlarged(argument) for argument in args[1:]]
             options["generator"] = self._generator(target.device)
             drawn = function(target.new_empty((self._size, *target.shape[1:])), *rest, **options)
             return target.copy_(drawn[self._keep])
@@ -72,7 +72,7 @@ class FixedRandomNumbers(TorchDispatchMode):
         return len(shape) > 0 and shape[0] == len(self._keep)
 
     def _enlarged(self, value: Any) -> Any:
-        """Values for the whole batch, such as the probabilities that numbers are drawn with."""
+        """Return values for the whole batch, such as probabilities that numbers are drawn with."""
         if not isinstance(value, torch.Tensor) or not self._is_batch(value.shape):
             return value
         whole = value.new_zeros((self._size, *value.shape[1:]))

@@ -1,4 +1,4 @@
-"""What an audit keeps of a training while it runs, and the plain numbers that this becomes."""
+"""The records that an audit keeps of a running training, and the plain numbers they become."""
 
 from oraudit.records.around import Around
 from oraudit.records.batches import Batches

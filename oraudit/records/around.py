@@ -1,4 +1,4 @@
-"""What stands around the chain of a step: what its clip, its scale and its learning rate are.
+"""The numbers around the chain of a step: its clip, its scale and its learning rate.
 
 None of these may follow the batch, so beside each of them are numbers of the batch that it could
 follow. What an audit could not see of a step is NaN.
@@ -20,7 +20,7 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Around:
-    """Numbers of each of T steps.
+    """The numbers of each of T steps.
 
     Attributes
     ----------
@@ -30,11 +30,11 @@ class Around:
     factor
         The gradient that the optimizer steps with is this multiple of the noisy sum.
     off
-        What of that gradient is no multiple of the noisy sum: one minus their cosine.
+        The part of that gradient that is no multiple of the noisy sum: one minus their cosine.
     kept
         The part of the noise that is in that gradient, beside the whole clipped sum.
     rest
-        What is neither noise nor clipped sum in it, as a share of its norm.
+        The part that is neither noise nor clipped sum in it, as a share of its norm.
     felt
         The correlation of the weights' move with the noise, where it was looked at.
     noisiness
@@ -42,16 +42,16 @@ class Around:
     clean
         One minus the absolute cosine of that move and the clipped sum.
     numbers
-        How many numbers of them were compared.
+        The size of the sample of them that was compared.
     size
         The number of examples in the batch.
     raw
         The norm of the batch's gradient before clipping.
     mean, median, middle, largest
-        Of the norms of the examples' gradients; the median is a norm of theirs, the middle may lie
-        between two.
+        The statistics of the norms of the examples' gradients; the median is a norm of theirs, the
+        middle may lie between two.
     nearest
-        How far the nearest of these norms is from the clip, as a share of it.
+        The distance of the nearest of these norms from the clip, as a share of it.
     """
 
     clip: Reals
@@ -77,17 +77,17 @@ class Around:
 NAMES = tuple(field.name for field in fields(Around))
 
 
-#: With a smaller part of noise in the noisy sum, a move without noise may be like one with it.
+#: The smallest part of noise in a noisy sum with which moves without noise are told apart.
 LEAST_NOISE = 0.1
 
-#: A tensor with fewer numbers among those compared may be like its clipped sum by chance.
+#: The fewest numbers of a tensor in a sample with which it is like its clipped sum by no chance.
 FEWEST_OF_A_TENSOR = 32
 
 
 def move_numbers(
     move: Any, clipped: Any, noise: Any, tensors: Sequence[slice] = ()
 ) -> dict[str, Any]:
-    """What is kept of a move of some weights, beside the clipped sum and the noise of its step.
+    """Return what is kept of a move of weights, beside the clipped sum and noise of its step.
 
     One tensor of many may move without noise, so ``clean`` is that of the tensor that is nearest
     to it, in units of the noise of all.
@@ -99,10 +99,10 @@ def move_numbers(
     """
     noisiness = _cosine(clipped + noise, noise)
     clean = [1 - abs(_cosine(move, clipped))]
-    for own in tensors:
-        if own.stop - own.start >= FEWEST_OF_A_TENSOR:
-            noisy = _cosine(clipped[own] + noise[own], noise[own])
-            alone = 1 - abs(_cosine(move[own], clipped[own]))
+    for part in tensors:
+        if part.stop - part.start >= FEWEST_OF_A_TENSOR:
+            noisy = _cosine(clipped[part] + noise[part], noise[part])
+            alone = 1 - abs(_cosine(move[part], clipped[part]))
             clean.append(_known(alone * (noisiness / noisy) ** 2, noisy > LEAST_NOISE))
     return {
         "felt": _cosine(move, noise),
@@ -113,7 +113,7 @@ def move_numbers(
 
 
 def _known(number: Any, known: Any) -> Any:
-    """The number, where it is known and one at all; else infinity. It stays where it is."""
+    """Return the number, where it is known and no NaN; else infinity. It stays where it is."""
     xp = namespace(number)
     return xp.where(known & (number == number), number, xp.full_like(number, np.inf))
 
@@ -155,7 +155,7 @@ class AroundRecord:
 
     @property
     def now(self) -> dict[str, Any]:
-        """What was noted of the step under way."""
+        """The numbers that were noted of the step under way."""
         return dict(self._now)
 
     @property
@@ -186,7 +186,7 @@ class AroundRecord:
 
 
 def _numbers(step: dict[str, Any]) -> dict[str, float]:
-    """The numbers of a step, here."""
+    """Return the numbers of a step, in the memory of this process."""
     numbers = {name: float(number) for name, number in step.items() if name != "products"}
     if "products" in step:
         numbers |= _parts(np.asarray(step["products"].tolist()))
@@ -194,7 +194,7 @@ def _numbers(step: dict[str, Any]) -> dict[str, float]:
 
 
 def _parts(products: NDArray[np.float64]) -> dict[str, float]:
-    """How the gradient that is used consists of the clipped sum and the noise.
+    """Return how the gradient that is used consists of the clipped sum and the noise.
 
     ``products`` are those of these three with each other.
     """

@@ -34,7 +34,7 @@ def here(array: Any) -> NDArray[Any]:
 
 
 def rows(array: Any) -> Any:
-    """Return the array as a table, a row for each place of its first axis, of which there may be none.
+    """Return the array as a table, a row for each place of its first axis; there may be none.
 
     >>> rows(np.ones((0, 2, 3))).shape
     (0, 6)
@@ -43,7 +43,7 @@ def rows(array: Any) -> Any:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """Return the arrays of a nested structure in a fixed order; those of JAX become arrays of NumPy.
+    """Return the arrays of a nested structure in a fixed order; those of JAX become NumPy's.
 
     >>> leaves({"b": np.ones(2), "a": [1.0, 2.0]})
     [array(1.), array(2.), array([1., 1.])]

@@ -1,4 +1,4 @@
-"""What is kept of the batches: their sizes, and a fingerprint of each example.
+"""The batches of a training, of which sizes and a fingerprint of each example are kept.
 
 Fingerprints tell which examples come again. They are random sums of the bits of an input: equal
 for equal inputs, and as good as never equal for others. No example can be recovered from them.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oraudit.records.arrays import namespace, rows
+from oraudit.records.arrays import here, namespace, rows
 
 __all__ = ["BatchRecord", "Batches", "fingerprints"]
 
@@ -27,9 +27,9 @@ class Batches:
     Attributes
     ----------
     sizes
-        How many examples each step had; None where that is not known.
+        The number of examples of each step; None where that is not known.
     fingerprints
-        Of the examples of each step; None if no inputs were given, or other ones than examples.
+        One for each example of each step; None if no inputs were given, or inputs of no examples.
     """
 
     sizes: tuple[int | None, ...]
@@ -51,23 +51,23 @@ class BatchRecord:
         self.comparable = True
 
     def add(self, size: int) -> None:
-        """Note that the step under way has this many more examples."""
+        """Note ``size`` more examples of the step under way."""
         self._size = size + (self._size or 0)
 
     def add_inputs(self, inputs: Any) -> None:
-        """Note which examples the step under way has more."""
+        """Note the inputs of more examples of the step under way."""
         self._parts.append(fingerprints(inputs))
 
     @property
     def size(self) -> int | None:
-        """How many examples the step under way has so far."""
+        """The number of examples that the step under way has so far."""
         return self._size
 
     @property
     def inputs(self) -> list[Any] | None:
         """The fingerprints of the step under way; None if they are not those of its examples."""
-        known = sum(len(part) for part in self._parts) == self._size
-        return list(self._parts) if known else None
+        complete = sum(len(part) for part in self._parts) == self._size
+        return list(self._parts) if complete else None
 
     def end_step(self) -> None:
         self._sizes.append(self._size)
@@ -85,7 +85,7 @@ class BatchRecord:
         return Batches(sizes, prints if self.comparable else (None,) * len(sizes))
 
     def state(self) -> dict[str, Any]:
-        """All that is kept, as numbers and arrays of NumPy."""
+        """Return all that is kept, as numbers and arrays of NumPy."""
         prints = [_joined(parts) for parts in self._all]
         return {"sizes": list(self._sizes), "fingerprints": prints}
 
@@ -96,7 +96,7 @@ class BatchRecord:
 
 
 def fingerprints(inputs: Any) -> Any:
-    """A number for each example of a batch, where the batch is.
+    """Return a number for each example of a batch, where the batch is.
 
     >>> a, b, c = fingerprints(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
     >>> bool(a == c), bool(a == b)
@@ -124,7 +124,7 @@ def _weights(number: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=8)
 def _weights_on(device: Any, number: int) -> Any:
-    """The weights on a device; they are sent there once, as the host waits for that."""
+    """Return the weights on a device; they are sent there once, as the host waits for that."""
     import torch
 
     return torch.from_numpy(_weights(number)).to(device)
@@ -133,5 +133,4 @@ def _weights_on(device: Any, number: int) -> Any:
 def _joined(parts: list[Any] | None) -> NDArray[np.int64] | None:
     if parts is None:
         return None
-    here = [np.asarray(part.cpu() if hasattr(part, "cpu") else part) for part in parts]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *here])
+    return np.concatenate([np.zeros(0, dtype=np.int64), *map(here, parts)])

@@ -1,4 +1,4 @@
-"""What clipping did at the steps that were looked at, example by example.
+"""The effect of clipping at the steps that were looked at, example by example.
 
 A look needs the gradient of each example, so it is taken at some steps only. It holds what was
 added to the sum against the sum of clipped gradients, computed here again from the gradients.
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from oraudit.records.arrays import namespace, rows
-from oraudit.records.causes import SMALL, explain
+from oraudit.records.causes import explain
+from oraudit.records.factors import SMALL
 
 __all__ = [
     "Look",
@@ -23,26 +24,28 @@ __all__ = [
     "tensor_norms",
 ]
 
-#: The error of an honest sum in single precision, and what each number of a gradient adds to it
-#: where norms are long sums.
+#: The error of an honest sum in single precision.
 EXACT = 2e-5
+
+#: The error that each number of a gradient adds where norms are long sums.
 LONG_SUM = 8e-11
 
-#: So many numbers are summed at a time on a processor.
+#: The numbers that are summed at a time on a processor.
 BLOCK = 65_536
 
-
-#: Models with fewer numbers are looked at in the first steps and in a tenth of the others; larger
-#: ones in the first step and in a twentieth.
+#: The weights below which a model is looked at in the first steps and in a tenth of the others; a
+#: larger one is looked at in the first step and in a twentieth.
 SMALL_MODEL = 200_000
+
+#: The first steps in which a small model is looked at.
 FIRST_STEPS = 20
 
-#: Its multiples, without their whole parts, are spread evenly, and follow no epoch.
+#: The multiples of this number, without their whole parts, are spread evenly, and follow no epoch.
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def is_looked_at(step: int, numbers: int) -> bool:
-    """Whether clipping is looked at in this step of a model with so many numbers.
+    """Return whether clipping is looked at in this step of a model with so many numbers.
 
     >>> sum(is_looked_at(step, 1000) for step in range(1, 1021))
     119
@@ -54,22 +57,22 @@ def is_looked_at(step: int, numbers: int) -> bool:
 
 @dataclass(frozen=True)
 class Look:
-    """Clipping at one step.
+    """A look at clipping in one step.
 
     Attributes
     ----------
     step
         The step, counting from 1.
     error
-        How far the sum is from the sum of clipped gradients: the norm of the difference over the
-        sum of the norms of the clipped gradients, which does not cancel as the sum itself may.
+        The distance of the sum from the sum of clipped gradients: the norm of the difference over
+        the sum of the norms of the clipped gradients, which does not cancel as the sum itself may.
     tolerance
-        What rounding explains, by the precision of the gradients.
+        The largest error that rounding explains, by the precision of the gradients.
     largest
         The largest norm that an example adds, in C, if the sum is what it should be.
     causes
-        What explains the sum exactly, if it is not what it should be; and how far one example
-        moves the sum then, in C, or None if that may be more than what is seen.
+        The causes that explain the sum exactly, if it is not what it should be, each with how far
+        one example moves the sum then, in C, or None if that may be further than is seen.
     """
 
     step: int
@@ -105,41 +108,41 @@ def look_at(
         bound = sum(float(limit) ** 2 for limit in clip) ** 0.5
     clipped = joined_norms([f * norm for f, norm in zip(factors, norms, strict=True)])
     apart = [
-        weighted_sum(each, factor) - total.reshape(-1)
-        for each, factor, total in zip(gradients, factors, added, strict=True)
+        weighted_sum(gradient, factor) - total.reshape(-1)
+        for gradient, factor, total in zip(gradients, factors, added, strict=True)
     ]
-    squares = sum((each * each).sum() for each in apart)
+    squares = sum((part * part).sum() for part in apart)
     largest = clipped.max() if len(clipped) else clipped.sum()
     # All numbers in one go, as each may have to wait for a device.
-    distance, total, most = xp.stack([squares**0.5, clipped.sum(), largest]).tolist()
+    distance, total, longest = xp.stack([squares**0.5, clipped.sum(), largest]).tolist()
     error = distance / total if total > 0 else distance
     tolerance = _rounding(gradients) + SMALL / bound
     return Look(
         step=step,
         error=error,
         tolerance=tolerance,
-        largest=most / bound,
+        largest=longest / bound,
         causes={} if error <= tolerance else explain(gradients, added, clip, tolerance),
     )
 
 
 def _rounding(gradients: Sequence[Any]) -> float:
-    """How far an honest sum may be off.
+    """Return how far an honest sum may be off.
 
     Norms in half precision must show in single precision. But processors add many numbers in
     single precision one after the other, so PyTorch's norm of a million numbers is .00004 short.
     """
-    precision = max(float(namespace(each).finfo(each.dtype).eps) for each in gradients)
+    precision = max(float(namespace(gradient).finfo(gradient.dtype).eps) for gradient in gradients)
     if precision >= 1e-6:
         return 4 * precision
     if precision < 1e-10 or getattr(gradients[0], "is_cuda", False):
         return EXACT
-    return EXACT + LONG_SUM * sum(math.prod(each.shape[1:]) for each in gradients)
+    return EXACT + LONG_SUM * sum(math.prod(gradient.shape[1:]) for gradient in gradients)
 
 
 def tensor_norms(gradients: Sequence[Any]) -> list[Any]:
-    """The norm of each example's gradient, tensor by tensor."""
-    return [_norm(rows(each)) for each in gradients]
+    """Return the norm of each example's gradient, tensor by tensor."""
+    return [_norm(rows(gradient)) for gradient in gradients]
 
 
 def _norm(table: Any) -> Any:
@@ -151,26 +154,26 @@ def _norm(table: Any) -> Any:
     if table.is_cuda or table.shape[1] <= BLOCK:
         return xp.linalg.vector_norm(table, dim=1, dtype=kind)
     parts = table.split(BLOCK, 1)
-    return joined_norms([xp.linalg.vector_norm(each, dim=1, dtype=kind) for each in parts])
+    return joined_norms([xp.linalg.vector_norm(part, dim=1, dtype=kind) for part in parts])
 
 
 def joined_norms(norms: Sequence[Any]) -> Any:
-    """The norms of what has parts with these norms."""
+    """Return the norms of vectors whose parts have these norms."""
     return sum(norm * norm for norm in norms) ** 0.5
 
 
 def example_norms(gradients: Sequence[Any]) -> Any:
-    """The norm of each example's gradient, all tensors together."""
+    """Return the norm of each example's gradient, all tensors together."""
     return joined_norms(tensor_norms(gradients))
 
 
 def _cap(norms: Any, clip: float) -> Any:
-    """The factor of each example that leaves its gradient a norm of at most ``clip``."""
+    """Return the factor of each example that leaves its gradient a norm of at most ``clip``."""
     return namespace(norms).clip(clip / (norms + SMALL), None, 1.0)
 
 
 def weighted_sum(gradients: Any, factors: Any) -> Any:
-    """The sum over examples of factor times gradient, as a row of numbers."""
+    """Return the sum over examples of factor times gradient, as a row of numbers."""
     table = rows(gradients)
     if namespace(table) is np:
         return factors.astype(table.dtype) @ table

@@ -1,4 +1,4 @@
-"""What is kept of the noise of each step: a few sums for each tensor, and a sample.
+"""The noise of each step, of which a few sums for each tensor and a sample are kept.
 
 The noise of a step is what was added to the clipped sum, noisy minus clipped. Everything is in
 units of the standard deviation that the accountant was told, so if all is well the noise
@@ -21,11 +21,13 @@ __all__ = ["SAMPLE", "Noise", "NoiseRecord", "kept_sizes", "step_numbers"]
 #: The most numbers of one step that are kept, evenly spread: 6 kB as single-precision numbers.
 SAMPLE = 1536
 
-#: The most numbers that are kept of the beginnings of tensors, 2 kB a step; and of one tensor.
+#: The most numbers of one step that are kept of the beginnings of tensors, 2 kB.
 HEADS = 512
+
+#: The most numbers that are kept of the beginning of one tensor.
 HEAD = 64
 
-#: So many steps are measured before their numbers are summed up together, in fewer calls.
+#: The steps that are measured before their numbers are summed up together, in fewer calls.
 TOGETHER = 16
 
 Reals = NDArray[np.float64]
@@ -38,24 +40,24 @@ class Noise:
     Attributes
     ----------
     sizes
-        How many numbers each tensor has, K of them.
+        The number of weights in each tensor, K.
     squares
-        Sum of squares of the noise in each step and tensor, T x K.
+        The sum of squares of the noise in each step and tensor, T x K.
     products
-        Sum of noise times clipped sum, T x K.
+        The sum of noise times clipped sum, T x K.
     sums
-        Sum of squares of the clipped sum, T x K.
+        The sum of squares of the clipped sum, T x K.
     largest
         The largest absolute number of the noise, T x K.
     sample
-        Numbers of the noise at places that stay the same, T x at most ``SAMPLE``.
+        The numbers of the noise at places that stay the same, T x at most ``SAMPLE``.
     owners
         The tensor of each place of the sample.
     heads
         The first numbers of each tensor, T x K x at most ``HEAD``; NaN beyond its end. Two tensors
         that get the same noise have the same beginning, whatever their sizes.
     rounding
-        How far rounding may have moved a number of the sample in each step, T.
+        The largest move of a number of the sample by rounding in each step, T.
     """
 
     sizes: NDArray[np.int64]
@@ -78,7 +80,7 @@ class Noise:
         return float(np.sqrt(self.squares.sum() / (self.sizes.sum() * self.steps)))
 
     def rescaled(self, factors: Reals) -> "Noise":
-        """The noise in other units: each step's numbers times a factor of its own."""
+        """Return the noise in other units: each step's numbers times a factor of its own."""
         row = np.asarray(factors, dtype=float)[:, None]
         return replace(
             self,
@@ -108,7 +110,7 @@ class NoiseRecord:
     def add(self, clipped: Sequence[Any], noisy: Sequence[Any], deviation: float) -> None:
         """Note a step: the sum before and after the noise, and the told deviation of the noise."""
         if not self._sizes:
-            self._arrange([int(np.prod(each.shape)) for each in clipped])
+            self._arrange([int(np.prod(tensor.shape)) for tensor in clipped])
         bench = self._bench_for(clipped, noisy)
         if bench is None:
             self._finish()
@@ -122,7 +124,7 @@ class NoiseRecord:
         self._units.append(deviation if deviation > 0 else 1.0)
 
     def _bench_for(self, clipped: Sequence[Any], noisy: Sequence[Any]) -> Any:
-        """What measures a step fast, which PyTorch has for tensors that are alike; or None."""
+        """Return a bench, which measures like tensors of PyTorch fast; None for other tensors."""
         if namespace(clipped[0]) is np:
             return None
         if self._bench is None:
@@ -138,7 +140,7 @@ class NoiseRecord:
         self._units[-1] = deviation if deviation > 0 else 1.0
 
     def last(self) -> tuple[Any, Any]:
-        """The sample of the step that was noted last: of the clipped sum, and of the noise."""
+        """Return the samples of the last step: of the clipped sum, and of the noise."""
         clipped, noise = self._last
         return clipped, noise
 
@@ -149,20 +151,20 @@ class NoiseRecord:
             self._measured = []
 
     def parts(self) -> list[slice]:
-        """The part of each tensor in a sample."""
+        """Return the part of each tensor in a sample."""
         pairs = zip(self._sizes, self._places, strict=True)
         ends = np.cumsum([0, *(len(range(size)[places]) for size, places in pairs)]).tolist()
         return [slice(start, end) for start, end in pairwise(ends)]
 
     def sampled(self, tensors: Sequence[Any]) -> Any:
-        """The numbers of other tensors at the places of the sample."""
+        """Return the numbers of other tensors at the places of the sample."""
         if self._bench is not None and self._bench.fits(tensors):
             return self._bench.sample(tensors)
-        parts = [each.reshape(-1)[s] for each, s in zip(tensors, self._places, strict=True)]
-        return namespace(parts[0]).concatenate([_precise(each) for each in parts])
+        parts = [tensor.reshape(-1)[s] for tensor, s in zip(tensors, self._places, strict=True)]
+        return namespace(parts[0]).concatenate([_precise(part) for part in parts])
 
     def state(self) -> dict[str, Any]:
-        """All that is kept, as arrays of NumPy."""
+        """Return all that is kept, as arrays of NumPy."""
         self._finish()
         return {
             "sizes": list(self._sizes),
@@ -174,7 +176,7 @@ class NoiseRecord:
         """Go on from what :meth:`state` has returned."""
         if state["sizes"]:
             self._arrange([int(size) for size in state["sizes"]])
-        self._units = [float(unit) for unit in state["units"]]
+        self._units = [float(deviation) for deviation in state["units"]]
         self._kept = [tuple(step) for step in state["kept"]]
 
     def _arrange(self, sizes: list[int]) -> None:
@@ -183,15 +185,15 @@ class NoiseRecord:
         self._head = _head(sizes)
 
     def finished(self, steps: int | None = None) -> Noise:
-        """All steps together, or the first ones, in the memory of this process."""
+        """Return all steps together, or the first ones, in the memory of this process."""
         self._finish()
-        kept = self._kept[:steps]
-        columns = [np.stack([here(step[i]) for step in kept]) for i in range(7)]
-        unit = np.array(self._units[:steps])[:, None]
-        squares, products, sums = (each.astype(float) / unit**2 for each in columns[:3])
-        largest, sample, rounding, beginnings = (each.astype(float) / unit for each in columns[3:])
+        rows = self._kept[:steps]
+        columns = [np.stack([here(row[i]) for row in rows]).astype(float) for i in range(7)]
+        deviation = np.array(self._units[:steps])[:, None]
+        squares, products, sums = (column / deviation**2 for column in columns[:3])
+        largest, sample, rounding, beginnings = (column / deviation for column in columns[3:])
         lengths = [min(size, self._head) for size in self._sizes]
-        heads = np.full((len(kept), len(lengths), self._head), np.nan, np.float32)
+        heads = np.full((len(rows), len(lengths), self._head), np.nan, np.float32)
         ends = np.cumsum(lengths)
         for tensor, (end, length) in enumerate(zip(ends, lengths, strict=True)):
             heads[:, tensor, :length] = beginnings[:, end - length : end]
@@ -217,11 +219,11 @@ class NoiseRecord:
 def step_numbers(
     clipped: Sequence[Any], noisy: Sequence[Any], places: Sequence[slice], head: int
 ) -> tuple[tuple[Any, ...], Any, Any]:
-    """The numbers that are kept of a step, and the samples of the clipped sum and the noise.
+    """Return the numbers that are kept of a step, and samples of the clipped sum and the noise.
 
-    They are those of :class:`Noise`, for one step and before they are divided by its unit: squares,
-    products, sums, largest, sample, rounding and heads, the latter in a row. ``places`` are those
-    of the sample in each tensor.
+    The numbers are those of :class:`Noise`, for one step and before they are divided by its unit:
+    squares, products, sums, largest, sample, rounding and heads, the latter in a row. ``places``
+    are those of the sample in each tensor.
     """
     xp = namespace(clipped[0])
     squares = []
@@ -231,7 +233,7 @@ def step_numbers(
     sample = []
     beneath = []
     heads = []
-    for before, after, where in zip(clipped, noisy, places, strict=True):
+    for before, after, places_of_tensor in zip(clipped, noisy, places, strict=True):
         before = _precise(before.reshape(-1))
         noise = _precise(after.reshape(-1)) - before
         squares.append(_dot(noise, noise))
@@ -239,17 +241,19 @@ def step_numbers(
         sums.append(_dot(before, before))
         largest.append(abs(noise).max() if len(noise) else xp.zeros(()))
         heads.append(noise[:head])
-        sample.append(noise[where])
-        beneath.append(before[where])
-    numbers = [xp.stack(each) for each in (squares, products, sums, largest)]
-    some = xp.concatenate(sample)
-    under = xp.concatenate(beneath)
-    rounding = xp.finfo(clipped[0].dtype).eps * (abs(under) + abs(some)).max().reshape(1)
-    return (*numbers, _single(some), rounding, _single(xp.concatenate(heads))), under, some
+        sample.append(noise[places_of_tensor])
+        beneath.append(before[places_of_tensor])
+    numbers = [xp.stack(column) for column in (squares, products, sums, largest)]
+    noise_sample = xp.concatenate(sample)
+    sum_sample = xp.concatenate(beneath)
+    magnitude = (abs(sum_sample) + abs(noise_sample)).max().reshape(1)
+    rounding = xp.finfo(clipped[0].dtype).eps * magnitude
+    numbers += [_single(noise_sample), rounding, _single(xp.concatenate(heads))]
+    return tuple(numbers), sum_sample, noise_sample
 
 
 def _precise(array: Any) -> Any:
-    """The array in single precision, if its own is lower."""
+    """Return the array in single precision, if its own is lower."""
     return array if namespace(array).finfo(array.dtype).bits >= 32 else _single(array)
 
 
@@ -258,13 +262,13 @@ def _single(array: Any) -> Any:
 
 
 def _places(sizes: Sequence[int]) -> list[slice]:
-    """Where the sample of each tensor is taken: evenly, each tensor an equal share at the most."""
+    """Return where the sample of each tensor is taken: evenly, each an equal share at the most."""
     room = max(SAMPLE // len(sizes), 1)
     return [slice(0, None, max(-(-size // room), 1)) for size in sizes]
 
 
 def _head(sizes: Sequence[int]) -> int:
-    """How many numbers of the beginning of each tensor are kept."""
+    """Return how many numbers of the beginning of each tensor are kept."""
     return min(HEAD, max(HEADS // len(sizes), 1))
 
 

@@ -1,4 +1,4 @@
-"""What is kept of the processes of a distributed training, the ranks, beside their joined sums."""
+"""The processes of a distributed training, its ranks, beside their joined sums."""
 
 from dataclasses import dataclass
 
@@ -10,19 +10,19 @@ __all__ = ["Ranks"]
 
 @dataclass(frozen=True)
 class Ranks:
-    """Numbers of each of W ranks in each of T steps.
+    """The numbers of each of W ranks in each of T steps.
 
     Attributes
     ----------
     sizes
-        How many examples each rank's part of the batch had, T x W; -1 where that is not known.
+        The number of examples in each rank's part of the batch, T x W; -1 where it is not known.
     noise
         A few numbers of the noise that each rank adds, in units of the told deviation, T x W x H;
         NaN where a rank has fewer.
     twice
-        How many examples of each step are on two ranks or more, T; -1 where that is not known.
+        The number of examples of each step on two ranks or more, T; -1 where it is not known.
     shared
-        Whether all ranks have the same weights, so that their noises add up; otherwise each has
+        True if all ranks have the same weights, so that their noises add up; otherwise each has
         weights of its own, and noise for them.
     """
 
@@ -33,5 +33,5 @@ class Ranks:
 
     @property
     def number(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return self.sizes.shape[1]

@@ -1,4 +1,4 @@
-"""All that an audit keeps of a training: what was told, what was seen, what could not be seen.
+"""The record of a training that an audit keeps: what was told, and what was seen.
 
 A way in writes into a :class:`Record` while the training runs; checks read the :class:`Seen`
 that it becomes at the end. A way in knows no check, and a check no framework.
@@ -19,7 +19,7 @@ from oraudit.records.ranks import Ranks
 
 __all__ = ["Earlier", "Event", "Kind", "Record", "Seen", "Told"]
 
-#: What a way in can see without any statistics, exactly; a check says what it means.
+#: The kinds of events that a way in sees exactly, without statistics; checks judge them.
 Kind = Literal[
     "accountant-forgot",  # number: steps that the accountant knew and no longer knows
     "accountant-told",  # number: steps of this training that the accountant was told
@@ -44,7 +44,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Told:
-    """What the accountant is told of one step, and the number that the gradients are clipped at."""
+    """The facts that the accountant is told of one step, and the norm of clipping."""
 
     clip: float
     sigma: float
@@ -53,7 +53,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that a way in saw, exactly; ``step`` counts from 1."""
+    """A fact that a way in saw, exactly; ``step`` counts from 1."""
 
     kind: Kind
     step: int | None = None
@@ -63,18 +63,18 @@ class Event:
 
 @dataclass(frozen=True)
 class Earlier:
-    """Another training of the same process, which came before.
+    """A training of the same process that came before.
 
     Attributes
     ----------
     steps
-        How many private steps it had.
+        The number of its private steps.
     sizes
-        How many numbers each of its tensors has.
+        The number of weights in each of its tensors.
     sample
         The sample of its noise, a row for each step.
     goes_on
-        Whether the training that is audited begins with the weights that this one ended with.
+        True if the training that is audited begins with the weights that this one ended with.
     """
 
     steps: int
@@ -90,27 +90,27 @@ class Seen:
     Attributes
     ----------
     names
-        Of the tensors, as the model calls them.
+        The names of the tensors, as the model calls them.
     told
-        What the accountant was told of each step.
+        The facts of each step that the accountant was told.
     noise
         The noise of each step; None if no step was seen.
     looks
-        What clipping did to the examples, at the steps that were looked at.
+        The effect of clipping on the examples, at the steps that were looked at.
     batches
-        Sizes of batches, and which examples they share.
+        The sizes of batches, and which examples they share.
     events
-        What was seen without statistics.
+        The facts that were seen without statistics.
     examples
-        How many examples the data has, if known.
+        The number of examples in the data, if known.
     claim
         The (ε, δ) that the training is said to have, if given.
     around
-        Numbers of each step that must not follow the batch, and numbers of the batch.
+        The numbers of each step that must not follow the batch, and numbers of the batch.
     earlier
-        Trainings of the same process that came before.
+        The trainings of the same process that came before.
     ranks
-        What each process of a distributed training did; None if there is one process.
+        The part of each process of a distributed training; None if there is one process.
     """
 
     names: Sequence[str]
@@ -145,7 +145,7 @@ class Seen:
 
 @dataclass
 class Record:
-    """What a way in has seen so far. One call of :meth:`end_step` closes each private step."""
+    """The facts that a way in has seen so far; :meth:`end_step` closes each private step."""
 
     examples: int | None = None
     claim: tuple[float, float] | None = None
@@ -179,8 +179,8 @@ class Record:
         ``deviation`` is that of the noise, if it is not ``told.sigma * told.clip``, as in adaptive
         clipping, where a part of the budget is spent on a count.
         """
-        unit = told.sigma * told.clip if deviation is None else deviation
-        self.noise.add(clipped, noisy, unit)
+        noise_deviation = told.sigma * told.clip if deviation is None else deviation
+        self.noise.add(clipped, noisy, noise_deviation)
         self.close_step(told)
 
     def close_step(self, told: Told) -> None:
@@ -190,10 +190,9 @@ class Record:
         self.told.append(told)
 
     def finished(self) -> Seen:
-        """The whole training, as checks read it."""
-        tensors = range(len(self.names) or 0)
+        """Return the whole training, as checks read it."""
         return Seen(
-            names=[self.names[i] for i in tensors],
+            names=list(self.names),
             told=tuple(self.told),
             # A step that nobody closed may have noise, and is none.
             noise=self.noise.finished(len(self.told)) if self.told else None,
@@ -206,7 +205,7 @@ class Record:
         )
 
     def state(self) -> dict[str, Any]:
-        """All that was seen, in lists, numbers, words and arrays of NumPy."""
+        """Return all that was seen, in lists, numbers, words and arrays of NumPy."""
         return {
             "names": list(self.names),
             "noise": self.noise.state(),
@@ -214,7 +213,7 @@ class Record:
             "around": self.around.state(),
             "looks": [asdict(look) for look in self.looks],
             "events": [asdict(event) for event in self.events],
-            "told": [asdict(told) for told in self.told],
+            "told": [asdict(step) for step in self.told],
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -229,4 +228,4 @@ class Record:
         self.around.load(state["around"])
         self.looks = [Look(**look) for look in state["looks"]]
         self.events = [Event(**event) for event in state["events"]]
-        self.told = [Told(**told) for told in state["told"]]
+        self.told = [Told(**step) for step in state["told"]]

@@ -18,27 +18,28 @@ from torch import nn
 
 __all__ = ["Bench", "alike"]
 
-#: So many numbers stay in the cache of a CPU.
+#: The most weights of a model that stay in the cache of a CPU, and are measured at once there.
 SMALL = 262_144
 
-#: So many numbers are summed at a time, where long sums in single precision are off by more than
-#: chance.
+#: The numbers of a block, as longer sums in single precision are off by more than chance.
 BLOCK = 65_536
 
-#: The fewest numbers of a block on the bench, and the most blocks of a tensor.
+#: The fewest numbers of a block on the bench.
 NARROWEST = 256
+
+#: The most blocks of a tensor on the bench.
 MOST_BLOCKS = 512
 
 
 def alike(tensors: Sequence[Any]) -> bool:
-    """Whether all tensors are ordinary ones of one kind, with numbers in them."""
+    """Return whether all tensors are ordinary ones of one kind, with numbers in them."""
     first = tensors[0]
     return all(
-        type(each) in (torch.Tensor, torch.nn.Parameter)
-        and each.dtype == first.dtype
-        and each.device == first.device
-        and each.numel() > 0
-        for each in tensors
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.dtype == first.dtype
+        and tensor.device == first.device
+        and tensor.numel() > 0
+        for tensor in tensors
     )
 
 
@@ -48,28 +49,28 @@ class Bench:
     Parameters
     ----------
     tensors
-        Those of the first step.
+        The tensors of the first step.
     places
-        Those of the sample in each tensor.
+        The places of the sample in each tensor.
     head
-        How many numbers of the beginning of each tensor are kept.
+        The most numbers that are kept of the beginning of each tensor.
     """
 
     def __init__(self, tensors: Sequence[Any], places: Sequence[slice], head: int) -> None:
         first = tensors[0]
-        self._shapes = [each.shape for each in tensors]
+        self._shapes = [tensor.shape for tensor in tensors]
         self._kind = (first.dtype, first.device)
         self._precision = torch.finfo(first.dtype).eps
         self._places = list(places)
         self._head = head
         self._blocks: torch.Tensor | None = None
-        if first.device.type != "cpu" or sum(each.numel() for each in tensors) <= SMALL:
+        if first.device.type != "cpu" or sum(tensor.numel() for tensor in tensors) <= SMALL:
             self._lay_out(tensors)
 
     def _lay_out(self, tensors: Sequence[Any]) -> None:
         """Give each tensor whole rows of one table, so that sums of rows are sums of tensors."""
         first = tensors[0]
-        sizes = [each.numel() for each in tensors]
+        sizes = [tensor.numel() for tensor in tensors]
         width = max(-(-max(sizes) // MOST_BLOCKS), NARROWEST)
         rows = [-(-size // width) for size in sizes]
         starts = [0, *accumulate(rows)]
@@ -77,8 +78,8 @@ class Bench:
         self._blocks = torch.zeros(starts[-1], width, dtype=dtype, device=first.device)
         self._flat = self._blocks.view(-1)
         self._views = [
-            self._flat[start * width :][:size].view(each.shape)
-            for start, size, each in zip(starts, sizes, tensors, strict=False)
+            self._flat[start * width :][:size].view(tensor.shape)
+            for start, size, tensor in zip(starts, sizes, tensors, strict=False)
         ]
         # The rows of each tensor; those of short ones are filled up with a row of zeros.
         owned = torch.full((len(sizes), max(rows)), starts[-1])
@@ -87,8 +88,8 @@ class Bench:
         self._owned = owned.to(first.device)
         beginnings = [start * width for start in starts[:-1]]
         sampled = [
-            torch.arange(first, first + size, where.step)
-            for first, size, where in zip(beginnings, sizes, self._places, strict=True)
+            torch.arange(first, first + size, places.step)
+            for first, size, places in zip(beginnings, sizes, self._places, strict=True)
         ]
         heads = [
             torch.arange(first, first + min(size, self._head))
@@ -98,9 +99,9 @@ class Bench:
         self._kept = torch.cat([*sampled, *heads]).to(first.device)
 
     def fits(self, tensors: Sequence[Any]) -> bool:
-        """Whether these tensors can be measured here."""
+        """Return whether these tensors can be measured here."""
         return (
-            [each.shape for each in tensors] == self._shapes
+            [tensor.shape for tensor in tensors] == self._shapes
             and alike(tensors)
             and (tensors[0].dtype, tensors[0].device) == self._kind
         )
@@ -114,21 +115,22 @@ class Bench:
 
     @torch.no_grad()
     def finish(self, measured: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The numbers that are kept of some steps, which were measured one after the other."""
+        """Return the numbers that are kept of steps, which were measured one after the other."""
         if self._blocks is None:
             return list(measured)
         return self._of_tensors(self._blocks, torch.stack(list(measured)))
 
     @torch.no_grad()
     def sample(self, tensors: Sequence[Any]) -> Any:
-        """The numbers of tensors at the places of the sample."""
+        """Return the numbers of tensors at the places of the sample."""
         if self._blocks is None:
-            return self._sample([_flat(each) for each in tensors])
+            return self._sample([_flat(tensor) for tensor in tensors])
         torch._foreach_copy_(self._views, list(tensors))
         return self._flat.index_select(0, self._kept[: self._sampled])
 
     def _sample(self, rows: Sequence[Any]) -> Any:
-        return torch.cat([row[where] for row, where in zip(rows, self._places, strict=True)])
+        pairs = zip(rows, self._places, strict=True)
+        return torch.cat([row[places] for row, places in pairs])
 
     def _at_once(self, blocks: Any, clipped: list[Any], noisy: list[Any]) -> tuple[Any, Any, Any]:
         views = self._views
@@ -146,7 +148,7 @@ class Bench:
         return measured, beneath[: self._sampled], noise[: self._sampled]
 
     def _of_tensors(self, blocks: Any, measured: Any) -> list[tuple[Any, ...]]:
-        """What tensors have of what blocks have, a row for each step."""
+        """Return what tensors have of what blocks have, a row for each step."""
         rows = len(blocks)
         of_rows = measured[:, : 4 * rows].unflatten(1, (4, rows))
         of_tensors = nn.functional.pad(of_rows, (0, 1))[:, :, self._owned]
@@ -169,8 +171,8 @@ class Bench:
         return list(zip(*columns, strict=True))
 
     def _in_blocks(self, clipped: Sequence[Any], noisy: Sequence[Any]) -> tuple[Any, Any, Any]:
-        before = [_flat(each) for each in clipped]
-        after = [_flat(each) for each in noisy]
+        before = [_flat(tensor) for tensor in clipped]
+        after = [_flat(tensor) for tensor in noisy]
         numbers = []
         counts = []
         for whole, its_noisy in zip(before, after, strict=True):
@@ -181,24 +183,24 @@ class Bench:
                 numbers += [torch.dot(noise, noise), torch.dot(noise, block)]
                 numbers += [torch.dot(block, block), *torch.aminmax(noise)]
         tensors = torch.stack(numbers).reshape(-1, 5).split(counts)
-        sums = torch.stack([each[:, :3].sum(0) for each in tensors], 1)
-        largest = torch.stack([each[:, 3:].abs().amax() for each in tensors])
+        sums = torch.stack([part[:, :3].sum(0) for part in tensors], 1)
+        largest = torch.stack([part[:, 3:].abs().amax() for part in tensors])
         beneath = self._sample(before)
         sample = self._sample(after).sub_(beneath)
-        heads = torch.cat([each[: self._head] for each in after])
-        heads -= torch.cat([each[: self._head] for each in before])
+        heads = torch.cat([tensor[: self._head] for tensor in after])
+        heads -= torch.cat([tensor[: self._head] for tensor in before])
         rounding = self._precision * (beneath.abs() + sample.abs()).amax(0, keepdim=True)
         return (*sums, largest, sample.float(), rounding, heads.float()), beneath, sample
 
 
 def _largest(rows: Any) -> Any:
-    """The largest absolute number of each row."""
+    """Return the largest absolute number of each row."""
     if rows.is_cpu:  # which is slow at norms other than the usual one
         return rows.abs().amax(1)
     return torch.linalg.vector_norm(rows, float("inf"), dim=1)
 
 
 def _flat(tensor: Any) -> Any:
-    """All numbers in a row; those of low precision as single-precision ones."""
+    """Return all numbers in a row, those of low precision as single-precision ones."""
     row = tensor.detach().reshape(-1)
     return row.float() if row.dtype.itemsize < 4 else row

@@ -18,7 +18,7 @@ import numpy as np
 from oraudit.records import Event, Look, Record, Seen, Told
 from oraudit.records.arrays import leaves, namespace
 from oraudit.records.clipping import is_looked_at, joined_norms, look_at, tensor_norms
-from oraudit.records.saved import opened, sealed
+from oraudit.records.seal import opened, sealed
 from oraudit.report import Result, judge
 from oraudit.ways.loop.arguments import (
     batch_size,
@@ -208,9 +208,9 @@ class Audit:
         sums = arrays("clipped", clipped, self._shapes)
         released = arrays("noisy", noisy, self._shapes)
         clips = check_clips(clip, len(sums))
-        told = Told(joint_clip(clips), check_sigma(sigma), check_rate(rate))
+        told_step = Told(joint_clip(clips), check_sigma(sigma), check_rate(rate))
         size = batch_size(per_example=per_example, inputs=inputs, batch=batch)
-        self._riders.check(sums, clips, told.rate)
+        self._riders.check(sums, clips, told_step.rate)
 
         if per_example is not None and self._looks():
             shapes = {name: (size or 0, *shape) for name, shape in self._shapes.items()}
@@ -218,8 +218,8 @@ class Audit:
             self._look(gradients, self._riders.without(sums), clips)
         if inputs is not None and size:
             record.batches.add_inputs(rows(inputs))
-        record.noise.add(sums, released, told.sigma * told.clip)
-        self._riders.note(released, told.sigma)
+        record.noise.add(sums, released, told_step.sigma * told_step.clip)
+        self._riders.note(released, told_step.sigma)
         if weights is not None:
             self._note_weights(weights)
         if buffers is not None:
@@ -231,8 +231,8 @@ class Audit:
         values = (inputs, weights, buffers, rate, per_example, size)
         for name, value in zip(GIVEN, values, strict=True):
             self._given[name] = self._given.get(name, 0) + (value is not None)
-        record.around.note(clip=told.clip, sigma=told.sigma)
-        record.close_step(told)
+        record.around.note(clip=told_step.clip, sigma=told_step.sigma)
+        record.close_step(told_step)
 
     def _looks(self) -> bool:
         numbers = sum(map(math.prod, self._shapes.values()))

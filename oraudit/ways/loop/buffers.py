@@ -44,10 +44,10 @@ class Buffers:
             return []
         table = np.array([here(row) for row in self._rows], dtype=float)
         table = table.reshape(len(table), len(self._names), -1)
-        same = ((table == table[0]) | (np.isnan(table) & np.isnan(table[0]))).all(2)
+        unchanged = ((table == table[0]) | (np.isnan(table) & np.isnan(table[0]))).all(2)
         return [
             (name, self._steps[int(column.argmin())])
-            for name, column in zip(self._names, same.T, strict=True)
+            for name, column in zip(self._names, unchanged.T, strict=True)
             if not column.all()
         ]
 

@@ -1,4 +1,4 @@
-"""What an accountant was told of a training, against what the loop says of each step."""
+"""The steps that an accountant was told of a training, against what the loop says of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -52,15 +52,15 @@ class History:
         return entries
 
     def compared(self, seen: Seen) -> Seen:
-        """The training as the accountant was told it, with what the loop says of it as events."""
-        own = _from(self._entries(), self.earlier, seen.steps)
+        """Return the training as the accountant was told it; what the loop says else are events."""
+        told_steps = _from(self._entries(), self.earlier, seen.steps)
         total = sum(entry.steps for entry in self._entries()) - self.earlier
         events = [Event("accountant-told", None, "", float(total))]
         if self.earlier:
             events.append(Event("earlier-steps", None, "", float(self.earlier)))
         told = list(seen.told)
         scale = np.ones(seen.steps)
-        for place, (step, entry) in enumerate(zip(seen.told, own, strict=False)):
+        for place, (step, entry) in enumerate(zip(seen.told, told_steps, strict=False)):
             if _differ(entry.sigma, step.sigma):
                 events.append(Event("sigma-told", place + 1, f"{step.sigma:.4g}", entry.sigma))
             if step.rate is not None and _differ(entry.rate, step.rate):
@@ -72,7 +72,7 @@ class History:
 
 
 def _from(entries: Sequence[_Entry], first: int, most: int) -> list[_Entry]:
-    """At most so many single steps of a history, from one on."""
+    """Return at most ``most`` single steps of a history, without the ``first`` ones."""
     steps: list[_Entry] = []
     for entry in entries:
         left_out = min(first, entry.steps)

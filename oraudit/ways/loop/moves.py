@@ -22,21 +22,20 @@ from oraudit.records.arrays import here, namespace
 
 __all__ = ["Moved", "Moves"]
 
-#: A smaller part of a move that is no multiple of the noisy sum is rounding, beside that of the
-#: weights themselves.
+#: The share of a move that may be no multiple of the noisy sum by rounding, beside that of weights.
 ROUNDING = 1e-4
 
-#: So many moves that are multiples of the noisy sum show that the others ought to be, too.
+#: The fewest moves by multiples of the noisy sum that show that the others ought to be such, too.
 FEWEST_PLAIN = 3
 
-#: What is beside the private step leaves a part of its move that is so many times as large as that
-#: which moves that may be multiples leave of theirs, by the median of them.
+#: A move is told to be beside the private step if it leaves a share of itself this many times as
+#: large as the median of the shares that multiples leave.
 FAR = 5
 
 
 @dataclass(frozen=True)
 class Moved:
-    """How the weights moved.
+    """The moves of the weights.
 
     Attributes
     ----------
@@ -91,8 +90,8 @@ class Moves:
             self._steps.append(step)
             if due(step):
                 self._compare(step, weights - before, push, earlier_push, clipped, tensors)
-        like = clipped.astype(weights.dtype) if xp is np else clipped.to(weights)
-        self._clean = (step, like) if due(step + 1) else None
+        clean = clipped.astype(weights.dtype) if xp is np else clipped.to(weights)
+        self._clean = (step, clean) if due(step + 1) else None
         self._last = step, weights, push
 
     def _compare(
@@ -109,30 +108,30 @@ class Moves:
             return
         earlier = self._clean[1]
         clean = clipped.astype(move.dtype) if namespace(move) is np else clipped.to(move)
-        own = move_numbers(move, clean, push - clean, tensors)
-        last = move_numbers(move, earlier, earlier_push - earlier, tensors)
-        self._felt.append((step, own, last))
+        own_step = move_numbers(move, clean, push - clean, tensors)
+        step_before = move_numbers(move, earlier, earlier_push - earlier, tensors)
+        self._felt.append((step, own_step, step_before))
 
     def finished(self, steps: int) -> Moved:
-        """What the moves of so many steps were."""
+        """Return the moves of so many steps."""
         return replace(self._moved(steps), felt=self._felt_noise())
 
     def _felt_noise(self) -> dict[int, dict[str, float]]:
-        """How much of the noise is in the moves, by step: of the step that explains more."""
-        own = {step: now for step, now, _ in self._felt_here()}
-        before = {step - 1: last for step, _, last in self._felt_here()}
+        """Return how much noise is in the moves, by the step whose noise explains more of them."""
+        own_steps = {step: numbers for step, numbers, _ in self._felt_here()}
+        before = {step - 1: numbers for step, _, numbers in self._felt_here()}
 
         def explained(felt: Mapping[int, Mapping[str, float]]) -> float:
             """Moves follow the noise, or the sum, of the step that they belong to."""
-            return sum(abs(each["felt"]) + 1 - each["clean"] for each in felt.values())
+            return sum(abs(numbers["felt"]) + 1 - numbers["clean"] for numbers in felt.values())
 
-        return own if explained(own) >= explained(before) else before
+        return own_steps if explained(own_steps) >= explained(before) else before
 
     def _felt_here(self) -> list[tuple[int, dict[str, float], dict[str, float]]]:
-        def here(numbers: Mapping[str, Any]) -> dict[str, float]:
+        def floats(numbers: Mapping[str, Any]) -> dict[str, float]:
             return {name: float(number) for name, number in numbers.items()}
 
-        return [(step, here(now), here(last)) for step, now, last in self._felt]
+        return [(step, floats(own_step), floats(before)) for step, own_step, before in self._felt]
 
     def _moved(self, steps: int) -> Moved:
         factors = np.full(steps, np.nan)
@@ -143,11 +142,11 @@ class Moves:
         if not size.any():
             return Moved(factors, unlike="they never moved")
         allowed = ROUNDING * size + 4 * self._precision * np.sqrt(products[:, 0, 0])
-        own, left = _left(products, 2)
+        multiples, left = _left(products, 2)
         earlier, earlier_left = _left(products, 3)
         after_the_step = _likeness(left, allowed, size) >= _likeness(earlier_left, allowed, size)
         if not after_the_step:
-            own = earlier
+            multiples = earlier
             left = earlier_left
         fits = left <= allowed
         plain = fits & (size > 0)
@@ -164,7 +163,7 @@ class Moves:
             )
         numbers = np.array(self._steps)
         places = numbers - 1 if after_the_step else numbers - 2
-        factors[places[fits]] = own[fits]
+        factors[places[fits]] = multiples[fits]
         return Moved(factors, outside=tuple(numbers[~fits & (left > far * size)].tolist()))
 
     def state(self) -> dict[str, Any]:
@@ -183,12 +182,12 @@ class Moves:
 
 
 def due(step: int) -> bool:
-    """Whether to hold a move against the noise: in the first steps, then in each 20th."""
+    """Return whether to hold a move against the noise: in the first steps, then in each 20th."""
     return step <= 10 or step % 20 == 0
 
 
 def _products(now: Any, move: Any, push: Any, earlier_push: Any) -> Any:
-    """The products of these with each other; in double precision, as multiples cancel."""
+    """Return the products of these with each other, in double precision, as multiples cancel."""
     xp = namespace(now)
     rows = xp.stack([now, move, push, earlier_push])
     rows = rows.astype(float) if xp is np else rows.double()
@@ -196,7 +195,7 @@ def _products(now: Any, move: Any, push: Any, earlier_push: Any) -> Any:
 
 
 def _left(products: NDArray[np.float64], push: int) -> tuple[NDArray[np.float64], ...]:
-    """The multiples of a noisy sum that come nearest to each move, and what they leave."""
+    """Return the multiples of a noisy sum that come nearest to each move, and what they leave."""
     squares = products[:, push, push]
     # Without noise and data nothing is released, and nothing may move.
     factors = products[:, 1, push] / np.where(squares > 0, squares, 1.0)
@@ -207,6 +206,6 @@ def _left(products: NDArray[np.float64], push: int) -> tuple[NDArray[np.float64]
 def _likeness(
     left: NDArray[np.float64], allowed: NDArray[np.float64], size: NDArray[np.float64]
 ) -> tuple[int, float]:
-    """How many moves may be multiples, and, as rounding may hide all, how near to it all are."""
+    """Count moves that may be multiples, and say how near all are, as rounding may hide them."""
     moved = size > 0
     return int((left <= allowed).sum()), -float((left[moved] / size[moved]).sum())

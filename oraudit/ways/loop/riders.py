@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Riders"]
 
-#: In so many first steps it is checked that the sums are those that canaries ride on.
+#: The first steps in which the sums are compared with those that canaries ride on.
 CHECKED = 3
 
 
@@ -37,15 +37,15 @@ class Riders:
             self.n = Canaries(n, sizes=[n], seed=seed).n  # which checks what is given
 
     def ride(self, tree: Any, sums: Sequence[Any], clips: Any, rate: float | None) -> Any:
-        """The tree with canaries in its arrays, which are ``sums``."""
+        """Return the tree with canaries in its arrays, which are ``sums``."""
         if rate is None:
             raise ValueError("rate is None; it must be a number in (0, 1]")
         if self._told is not None:
             raise ValueError("audit.ride was called again; it must be once before each audit.step")
-        canaries = self._made([math.prod(each.shape) for each in sums])
-        ridden = [lying(each) for each in sums]
+        canaries = self._made([math.prod(tensor.shape) for tensor in sums])
+        ridden = [lying(tensor) for tensor in sums]
         canaries.join(ridden, clips, rate)
-        self._told = clips, rate
+        self._told = (clips, rate)
         return filled(tree, ridden)
 
     def check(self, sums: Sequence[Any], clips: Any, rate: float | None) -> None:
@@ -57,16 +57,17 @@ class Riders:
                 f"no canary rides on this step; with canaries={self.n} each step needs "
                 "sums = audit.ride(sums, clip=..., rate=...) before its noise"
             )
-        for argument, given, ridden in (("clip", clips, self._told[0]), ("rate", rate, None)):
-            due = self._told[1] if ridden is None else ridden
-            if given != due:
-                raise ValueError(f"{argument} is {given!r}; it must be {due!r}, as in audit.ride")
+        ridden_clips, ridden_rate = self._told
+        if clips != ridden_clips:
+            raise ValueError(f"clip is {clips!r}; it must be {ridden_clips!r}, as in audit.ride")
+        if rate != ridden_rate:
+            raise ValueError(f"rate is {rate!r}; it must be {ridden_rate!r}, as in audit.ride")
         assert self._canaries is not None
         if self._canaries.steps < CHECKED and not self._canaries.holds(sums):
             raise ValueError("clipped has no canaries in it; it must be what audit.ride returned")
 
     def without(self, sums: Sequence[Any]) -> list[Any]:
-        """The sums of the data alone."""
+        """Return the sums of the data alone."""
         return list(sums) if self._canaries is None else self._canaries.restore(sums)
 
     def note(self, noisy: Sequence[Any], sigma: float) -> None:
@@ -76,16 +77,16 @@ class Riders:
             self._told = None
 
     def counted(self, told: Sequence[Told], claim: tuple[float, float] | None) -> "Counted | None":
-        """What the scores say; None if there are none."""
+        """Return what the scores show; None if there are none."""
         return None if self._canaries is None else self._canaries.counted(told, claim=claim)
 
     @property
     def unusable(self) -> str:
-        """Why there are no counts."""
+        """The reason why there are no counts; "" if there are some."""
         return "" if self._canaries is None else self._canaries.unusable
 
     def state(self) -> dict[str, Any] | None:
-        """What a resumed audit needs."""
+        """Return what a resumed audit needs."""
         if self._told is not None:
             raise ValueError("audit.ride has no audit.step yet; save the state after the step")
         return None if self._canaries is None else self._canaries.state()

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from oraudit.records.saved import (
-    check_canaries,
+from oraudit.records.saved import check_canaries, check_record
+from oraudit.records.values import (
     check_fields,
-    check_record,
     check_steps,
     damaged,
     number,

@@ -1,4 +1,4 @@
-"""What a loop of one's own gives to an audit: arrays, alone or in nested lists and dictionaries."""
+"""The arrays that a loop gives to an audit, alone or in nested lists and dictionaries."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,29 +12,29 @@ __all__ = ["arrays", "branches", "filled", "rows"]
 
 
 def branches(tree: Any) -> dict[str, Any]:
-    """The arrays of a nested structure as they are, by their names, in the order of ``leaves``.
+    """Return the arrays of a nested structure by their names, in the order of ``leaves``.
 
     >>> branches({"b": 1.0, "a": {"x": 2.0, "w": [3.0]}})
     {'a.w.0': 3.0, 'a.x': 2.0, 'b': 1.0}
     """
-    found: dict[str, Any] = {}
-    _walk(tree, "", found)
-    return found
+    leaves_by_name: dict[str, Any] = {}
+    _walk(tree, "", leaves_by_name)
+    return leaves_by_name
 
 
-def _walk(tree: Any, path: str, found: dict[str, Any]) -> None:
+def _walk(tree: Any, path: str, leaves_by_name: dict[str, Any]) -> None:
     if isinstance(tree, Mapping):
         for key in sorted(tree):
-            _walk(tree[key], f"{path}.{key}" if path else str(key), found)
+            _walk(tree[key], f"{path}.{key}" if path else str(key), leaves_by_name)
     elif isinstance(tree, list | tuple):
         for place, branch in enumerate(tree):
-            _walk(branch, f"{path}.{place}" if path else str(place), found)
+            _walk(branch, f"{path}.{place}" if path else str(place), leaves_by_name)
     else:
-        found[path or "0"] = tree
+        leaves_by_name[path or "0"] = tree
 
 
 def filled(tree: Any, arrays: Sequence[Any]) -> Any:
-    """The same structure with other arrays, which are in the order of :func:`branches`.
+    """Return the structure with other arrays, which are in the order of :func:`branches`.
 
     >>> filled({"b": 1.0, "a": (2.0, [3.0])}, [10, 20, 30])
     {'b': 30, 'a': (10, [20])}
@@ -44,8 +44,8 @@ def filled(tree: Any, arrays: Sequence[Any]) -> Any:
 
 def _filled(tree: Any, arrays: Iterator[Any]) -> Any:
     if isinstance(tree, Mapping):
-        found = {key: _filled(tree[key], arrays) for key in sorted(tree)}
-        ordered = {key: found[key] for key in tree}
+        branches_by_key = {key: _filled(tree[key], arrays) for key in sorted(tree)}
+        ordered = {key: branches_by_key[key] for key in tree}
         return ordered if type(tree) is dict else type(tree)(ordered)  # type: ignore[call-arg]
     if isinstance(tree, list | tuple):
         parts = [_filled(branch, arrays) for branch in tree]
@@ -54,18 +54,19 @@ def _filled(tree: Any, arrays: Iterator[Any]) -> Any:
 
 
 def arrays(argument: str, tree: Any, shapes: Mapping[str, tuple[int, ...]]) -> list[Any]:
-    """The arrays of an argument, which must have these names and shapes.
+    """Return the arrays of an argument, which must have these names and shapes.
 
     JAX's become arrays of NumPy; PyTorch's stay where they are.
     """
-    named = branches(tree)
-    if named.keys() != shapes.keys():
+    leaves_by_name = branches(tree)
+    if leaves_by_name.keys() != shapes.keys():
+        names = _few(list(leaves_by_name))
         raise ValueError(
-            f"{argument} has the arrays {_few(list(named))}; it must have those of clipped in the "
-            f"first step, {_few(list(shapes))}"
+            f"{argument} has the arrays {names}; it must have those of clipped in the first step, "
+            f"{_few(list(shapes))}"
         )
-    found = []
-    for name, leaf in named.items():
+    checked = []
+    for name, leaf in leaves_by_name.items():
         if namespace(leaf) is np:
             array = np.asarray(leaf)
         else:
@@ -80,8 +81,8 @@ def arrays(argument: str, tree: Any, shapes: Mapping[str, tuple[int, ...]]) -> l
                 f"{argument} has the type {array.dtype} at {name!r}; it must be float16, float32, "
                 "float64 or, in PyTorch, bfloat16"
             )
-        found.append(array)
-    return found
+        checked.append(array)
+    return checked
 
 
 def _is_real(array: Any) -> bool:
@@ -91,14 +92,14 @@ def _is_real(array: Any) -> bool:
 
 
 def _few(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:5]))
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown or "none"
+    first = ", ".join(map(repr, names[:5]))
+    return f"{first} and {len(names) - 5} more" if len(names) > 5 else first or "none"
 
 
 def rows(tree: Any) -> Any:
-    """The examples of a batch as the rows of one array, whatever structure they have."""
+    """Return the examples of a batch as the rows of one array, whatever structure they have."""
     parts = leaves(tree)
     if len(parts) == 1:
         return parts[0]
-    flat = [each.reshape(len(each), math.prod(each.shape[1:])) for each in parts]
+    flat = [part.reshape(len(part), math.prod(part.shape[1:])) for part in parts]
     return namespace(flat[0]).concatenate(flat, 1)

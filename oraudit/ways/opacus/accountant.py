@@ -6,7 +6,7 @@ from typing import Any
 
 __all__ = ["Account", "accountant_of"]
 
-#: How deep hooks may be wrapped in each other.
+#: The most hooks that may be wrapped in each other around an accountant's.
 _DEPTH = 4
 
 #: The accounts of each accountant: several optimizers may tell one.
@@ -14,16 +14,16 @@ _ACCOUNTS: "weakref.WeakKeyDictionary[Any, weakref.WeakSet[Account]]" = weakref.
 
 
 class Account:
-    """What an accountant is told while the steps of one optimizer are under way.
+    """Counts the steps that an accountant is told while one optimizer makes them.
 
     Attributes
     ----------
     told
-        How many steps it was told in all windows from :meth:`open` to :meth:`close`.
+        The number of steps it was told in all windows from :meth:`open` to :meth:`close`.
     earlier
-        How many steps it knew before the first of them.
+        The number of steps it knew before the first window.
     forgotten
-        How many steps it knew at the end of a window and no longer at the next one.
+        The number of steps it knew at the end of a window and no longer at the next one.
     """
 
     def __init__(self, accountant: Any) -> None:
@@ -37,7 +37,7 @@ class Account:
 
     @property
     def total(self) -> int:
-        """How many steps the accountant knows, of all optimizers."""
+        """The number of steps that the accountant knows, of all optimizers."""
         return int(sum(entry[2] for entry in self.accountant.history))
 
     def open(self) -> int:
@@ -53,17 +53,17 @@ class Account:
     def close(self) -> tuple[float, float] | None:
         """End a window; return the noise multiplier and the rate that were told, if any were."""
         self._last = self.total
-        told = self._last - self._opened
-        self.told += told
-        if told <= 0:
+        new_steps = self._last - self._opened
+        self.told += new_steps
+        if new_steps <= 0:
             return None
         sigma, rate, _ = self.accountant.history[-1]
         return float(sigma), float(rate)
 
     def all_told(self, steps: int) -> int:
-        """The told steps, those included that somebody told by hand outside of all windows."""
-        others = sum(each.told for each in _ACCOUNTS[self.accountant])
-        by_hand = self.total - (self.earlier or 0) - others + self.forgotten
+        """Return the told steps, with those that somebody told by hand outside of all windows."""
+        told_by_others = sum(account.told for account in _ACCOUNTS[self.accountant])
+        by_hand = self.total - (self.earlier or 0) - told_by_others + self.forgotten
         return self.told + max(min(by_hand, steps - self.told), 0)
 
     def state(self) -> dict[str, Any]:
@@ -76,7 +76,9 @@ class Account:
 
 
 def accountant_of(hook: Any, depth: int = _DEPTH) -> tuple[Any, float | None]:
-    """The accountant and the rate that a step hook of Opacus was made with, hooks around it or not.
+    """Return the accountant and the rate that a step hook of Opacus was made with, if any.
+
+    Other hooks may be around it.
 
     >>> accountant_of(None)
     (None, None)

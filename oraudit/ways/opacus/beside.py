@@ -27,12 +27,12 @@ __all__ = ["Beside", "Made", "NotMade", "bare", "due"]
 #: The most numbers to make at a time: 160 MB in single precision.
 MOST_NUMBERS = 40_000_000
 
-#: How far an example's output may move when it is alone, by rounding, as a share of all outputs.
+#: The largest move of an example's output by rounding, when it is alone, as a share of outputs.
 ROUNDING = 0.01
 
 
 class NotMade(Exception):
-    """Why gradients could not be made; the report says that this was not looked at."""
+    """Gradients could not be made; the report says why this was not looked at."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Made:
     Attributes
     ----------
     gradients
-        For each tensor, those of some examples.
+        For each tensor, the gradients of some examples.
     rows
-        Which examples of the batch these are.
+        The places of these examples in the batch.
     size
-        How many examples the batch has.
+        The number of examples in the batch.
     mixed
-        How far an example's output moves when it is alone, as a share of the largest output.
+        The largest move of an example's output when it is alone, as a share of the largest output.
     """
 
     gradients: list[torch.Tensor]
@@ -62,7 +62,7 @@ class Made:
 
 
 def due(step: int) -> bool:
-    """Whether to make gradients at a step: the first five, then each 20th, then each 100th.
+    """Return whether to make gradients at a step: the first five, each 20th, later each 100th.
 
     >>> [step for step in range(1, 301) if due(step)]
     [1, 2, 3, 4, 5, 20, 40, 60, 80, 100, 200, 300]
@@ -135,10 +135,10 @@ class Beside:
             self._pairs = self._through_graph(self._edges[place], gradient)
 
     def make(self, most: int | None = None) -> Made:
-        """The gradients of at most ``most`` examples; raise NotMade where that cannot be."""
+        """Return the gradients of at most ``most`` examples; raise NotMade where that cannot be."""
         if self._calls != 1:
             raise NotMade(f"the model was called {self._calls} times in a step")
-        places = [place for place, found in enumerate(self._arrived) if found is not None]
+        places = [place for place, gradient in enumerate(self._arrived) if gradient is not None]
         if not places:
             raise NotMade("no gradient arrived at the model's output")
         sizes = {tuple(output.shape[:1]) for output in self._outputs}
@@ -165,12 +165,12 @@ class Beside:
 
     def _alone(self, places: list[int], size: int, count: int) -> Made:
         module = bare(self._module)
-        own = {id(parameter) for parameter in self._parameters}
+        private = {id(parameter) for parameter in self._parameters}
         values = {name: self._value(p) for name, p in self._module.named_parameters()}
-        names = {id(p): name for name, p in self._module.named_parameters() if id(p) in own}
+        names = {id(p): name for name, p in self._module.named_parameters() if id(p) in private}
         mine = {name: values[name] for name in names.values()}
-        others = {name: value for name, value in values.items() if name not in mine}
-        buffers = {name: each.clone() for name, each in self._module.named_buffers()}
+        frozen = {name: value for name, value in values.items() if name not in mine}
+        buffers = {name: buffer.clone() for name, buffer in self._module.named_buffers()}
 
         leaves, shape = pytree.tree_flatten(self._inputs)
         mapped = [place for place, leaf in enumerate(leaves) if self._has_rows(leaf, size)]
@@ -179,8 +179,8 @@ class Beside:
 
         def run(parameters: Mapping[str, torch.Tensor], inputs: list[Any]) -> tuple[Any, ...]:
             args, kwargs = pytree.tree_unflatten(inputs, shape)
-            found = functional_call(module, {**others, **parameters, **buffers}, args, kwargs)
-            outputs = [leaf for leaf in pytree.tree_leaves(found) if torch.is_tensor(leaf)]
+            output = functional_call(module, {**frozen, **parameters, **buffers}, args, kwargs)
+            outputs = [leaf for leaf in pytree.tree_leaves(output) if torch.is_tensor(leaf)]
             return tuple(outputs[place] for place in places)
 
         def one(rows: list[torch.Tensor], arrived: list[torch.Tensor]) -> tuple[Any, Any]:
@@ -188,21 +188,21 @@ class Beside:
             for place, row in zip(mapped, rows, strict=True):
                 inputs[place] = row.unsqueeze(self._axis)
             outputs, pull = vjp(lambda parameters: run(parameters, inputs), mine)
-            return outputs, pull(tuple(each[None] for each in arrived))[0]
+            return outputs, pull(tuple(gradient[None] for gradient in arrived))[0]
 
         rows = [leaves[place].narrow(self._axis, 0, count) for place in mapped]
         arrived = [self._arrived[place][:count] for place in places]  # type: ignore[index]
         with torch.enable_grad():
-            outputs, found = vmap(one, in_dims=(self._axis, 0))(rows, arrived)
+            outputs, pulled = vmap(one, in_dims=(self._axis, 0))(rows, arrived)
         usual = [self._outputs[place] for place in places]
-        alone = [each.squeeze(1) for each in outputs]
-        mixed = _apart(alone, [each[:count] for each in usual])
+        alone = [output.squeeze(1) for output in outputs]
+        mixed = _apart(alone, [output[:count] for output in usual])
         if mixed > ROUNDING:
             with torch.no_grad():
-                again = run(mine, list(leaves))
-            if _apart(again, usual) > ROUNDING:
+                repeated = run(mine, list(leaves))
+            if _apart(repeated, usual) > ROUNDING:
                 raise NotMade("the model's output is another one when it is run again")
-        gradients = [found[names[id(parameter)]].detach() for parameter in self._parameters]
+        gradients = [pulled[names[id(parameter)]].detach() for parameter in self._parameters]
         return Made(self._scaled(gradients, size), list(range(count)), size, mixed)
 
     def _value(self, parameter: torch.Tensor) -> torch.Tensor:
@@ -212,10 +212,10 @@ class Beside:
         return torch.is_tensor(leaf) and leaf.ndim > self._axis and leaf.shape[self._axis] == size
 
     def _scaled(self, gradients: list[torch.Tensor], size: int) -> list[torch.Tensor]:
-        return [each * size for each in gradients] if self._mean else gradients
+        return [gradient * size for gradient in gradients] if self._mean else gradients
 
     def _through_graph(self, edge: Any, gradient: torch.Tensor) -> list[list[Any]]:
-        """The gradients of two examples through the graph of the batch; [] where hooks forbid it.
+        """Return the gradients of two examples through the batch's graph; [] where hooks forbid it.
 
         The hooks of Opacus are switched off for it; whatever else hooks into backward passes
         would see one more, so then nothing is done.
@@ -227,7 +227,7 @@ class Beside:
         enabled = owner.hooks_enabled
         owner.hooks_enabled = False
         try:
-            found = []
+            pairs_of_rows = []
             for row in _two_of(len(gradient)):
                 alone = torch.zeros_like(gradient)
                 alone[row] = gradient[row]
@@ -235,39 +235,39 @@ class Beside:
                     edge, self._parameters, alone, retain_graph=True, allow_unused=True
                 )
                 pairs = zip(pulled, self._parameters, strict=True)
-                found.append([torch.zeros_like(p) if g is None else g for g, p in pairs])
-            return found
+                pairs_of_rows.append([torch.zeros_like(p) if g is None else g for g, p in pairs])
+            return pairs_of_rows
         finally:
             owner.hooks_enabled = enabled
 
 
-def bare(module: torch.nn.Module, known: dict[int, Any] | None = None) -> torch.nn.Module:
-    """A copy of a module that shares its tensors and has none of its hooks."""
-    known = {} if known is None else known
-    if id(module) in known:
-        return known[id(module)]
+def bare(module: torch.nn.Module, twins: dict[int, Any] | None = None) -> torch.nn.Module:
+    """Return a copy of a module that shares its tensors and has none of its hooks."""
+    twins = {} if twins is None else twins
+    if id(module) in twins:
+        return twins[id(module)]
     if isinstance(module, torch.jit.ScriptModule):
         raise NotMade("the model is compiled by torch.jit")
     # Not the class's own __new__: that of a module in shards makes another module.
     twin: torch.nn.Module = object.__new__(module.__class__)
-    known[id(module)] = twin
+    twins[id(module)] = twin
     for name, value in module.__dict__.items():
         if name.endswith("_hooks") or "_hooks_" in name:
             value = OrderedDict() if isinstance(value, dict) else value
         else:
-            value = _bare_value(value, known)
+            value = _bare_value(value, twins)
         twin.__dict__[name] = value
     return twin
 
 
-def _bare_value(value: Any, known: dict[int, Any]) -> Any:
-    """An attribute of a module, with bare modules in it, and no list or dictionary in common."""
+def _bare_value(value: Any, twins: dict[int, Any]) -> Any:
+    """Return an attribute with bare modules in it, and no list or dictionary in common."""
     if isinstance(value, torch.nn.Module):
-        return bare(value, known)
+        return bare(value, twins)
     if type(value) in (list, tuple):
-        return type(value)(_bare_value(each, known) for each in value)
+        return type(value)(_bare_value(part, twins) for part in value)
     if type(value) in (dict, OrderedDict):
-        return type(value)((key, _bare_value(each, known)) for key, each in value.items())
+        return type(value)((key, _bare_value(part, twins)) for key, part in value.items())
     return value
 
 
@@ -279,24 +279,24 @@ def _two_of(size: int) -> list[int]:
     return sorted({0, size // 2})
 
 
-def _apart(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> float:
-    """The largest difference, as a share of the largest number; NaN is alike to NaN only."""
-    apart = max(_farthest(a, b) for a, b in zip(some, others, strict=True))
-    size = max(float(b.nan_to_num().abs().max()) for b in others)
-    return apart / size if size > 0 else apart
+def _apart(outputs: Sequence[torch.Tensor], usual: Sequence[torch.Tensor]) -> float:
+    """Return the largest difference over the largest number; NaN is equal to NaN only."""
+    difference = max(_farthest(a, b) for a, b in zip(outputs, usual, strict=True))
+    size = max(float(b.nan_to_num().abs().max()) for b in usual)
+    return difference / size if size > 0 else difference
 
 
 def _farthest(one: torch.Tensor, other: torch.Tensor) -> float:
-    """The largest difference of two tensors, infinite where only one of them is NaN."""
-    apart = torch.where(one.isnan() & other.isnan(), 0.0, (one - other).abs())
-    return float(apart.nan_to_num(nan=torch.inf).max())
+    """Return the largest difference of two tensors, infinite where only one of them is NaN."""
+    difference = torch.where(one.isnan() & other.isnan(), 0.0, (one - other).abs())
+    return float(difference.nan_to_num(nan=torch.inf).max())
 
 
 def _hooks_owner(module: torch.nn.Module) -> Any:
-    """What holds the switch of Opacus's hooks on a module; None if others have hooks, too."""
+    """Return what holds the switch of Opacus's hooks; None if others have hooks, too."""
     owners = set()
-    for each in module.modules():
-        for hook in (*each._forward_hooks.values(), *each._backward_hooks.values()):
+    for part in module.modules():
+        for hook in (*part._forward_hooks.values(), *part._backward_hooks.values()):
             inner = getattr(hook, "func", hook)
             owners.add(getattr(inner, "__self__", None))
     if len(owners) != 1:

@@ -57,9 +57,9 @@ class Chain:
                 return method(*args, **kwargs)
             self._running.add(name)
             try:
-                kept = before()
+                noted = before()
                 result = method(*args, **kwargs)
-                after(kept)
+                after(noted)
             finally:
                 self._running.discard(name)
             return result

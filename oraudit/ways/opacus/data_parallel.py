@@ -327,28 +327,28 @@ class DistributedAudit(OpacusAudit):
     # ------------------------------------------------------------------------------------- result
 
     def _seen(self) -> Seen:
-        own = super()._seen()
+        seen = super()._seen()
         messages, lost = self._messages()
         events = [*lost, *joined.events_of(message for of in messages for message in of)]
-        own = replace(own, events=[*dict.fromkeys(events), *self._own_events(own)])
-        if not self._rows or not own.steps:
-            return own
-        rows = torch.stack(self._rows[: own.steps]).cpu().numpy()
+        seen = replace(seen, events=[*dict.fromkeys(events), *self._own_events(seen)])
+        if not self._rows or not seen.steps:
+            return seen
+        rows = torch.stack(self._rows[: seen.steps]).cpu().numpy()
         watched = (rows[:, :, 0] == WATCHING).all(1)
-        own = joined.cut(own, len(rows) if watched.all() else int(watched.argmin()))
-        if not own.steps or own.around is None:
-            return own
+        seen = joined.cut(seen, len(rows) if watched.all() else int(watched.argmin()))
+        if not seen.steps or seen.around is None:
+            return seen
         # Each row begins with how its rank is, and how many messages it has sent.
-        return self._seen_together(own, rows[: own.steps, :, 2:], joined.causes_of(messages))
+        return self._seen_together(seen, rows[: seen.steps, :, 2:], joined.causes_of(messages))
 
-    def _seen_together(self, own: Seen, rows: Any, causes: Mapping[tuple[int, int], Any]) -> Seen:
+    def _seen_together(self, seen: Seen, rows: Any, causes: Mapping[tuple[int, int], Any]) -> Seen:
         """Return what all ranks have seen, from their rows in each step."""
-        assert own.around is not None
+        assert seen.around is not None
         sizes = self._layout.sizes(rows)
         total = np.where((sizes >= 0).all(1), sizes.sum(1), -1)
         real = self._layout.reals(rows)
         parts = self._layout.fingerprints(rows)
-        self._comparable = self._can_compare(own, parts)
+        self._comparable = self._can_compare(seen, parts)
         known = self._comparable and all(part is not None for step in parts for part in step)
         ranks = Ranks(
             sizes=sizes,
@@ -361,12 +361,12 @@ class DistributedAudit(OpacusAudit):
             tuple(np.concatenate(step) if known else None for step in parts),
         )
         return replace(
-            own,
-            names=self._names_of_all(own.names),
+            seen,
+            names=self._names_of_all(seen.names),
             batches=batches,
-            around=joined.around(own.around, total, real),
+            around=joined.around(seen.around, total, real),
             looks=joined.looks(real, causes),
-            events=[*own.events, *joined.apart_clips(real, shared=self._shared)],
+            events=[*seen.events, *joined.apart_clips(real, shared=self._shared)],
             ranks=ranks,
         )
 
@@ -383,7 +383,7 @@ class DistributedAudit(OpacusAudit):
             return False
         flat = [part for step in parts for part in step]
         world = self.meeting.world
-        rates = [(told.rate or 0.0) / world for told in own.told for _ in range(world)]
+        rates = [(step.rate or 0.0) / world for step in own.told for _ in range(world)]
         return are_examples(flat, rates, self._loader.dataset)
 
     def _names_of_all(self, names: Sequence[str]) -> list[str]:
@@ -397,7 +397,7 @@ class DistributedAudit(OpacusAudit):
         except RuntimeError as error:  # the process that keeps the messages has ended
             lost = Event("unwatched", None, f"what other ranks saw is lost ({error})")
             return [list(former) for former in self._heard], [lost]
-        return [list(both) for both in self._with_former(messages)], []
+        return list(self._with_former(messages)), []
 
     def _with_former(self, messages: Sequence[Sequence[Any]]) -> Iterator[list[Any]]:
         """Yield each rank's messages, those of earlier processes first."""

@@ -13,15 +13,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["Watched", "changed", "local", "prints", "shard"]
+from oraudit.records.arrays import here
+
+__all__ = ["Watched", "changed", "prints", "shard"]
 
 
 def prints(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The fingerprints of some tensors."""
+    """Return the fingerprints of tensors."""
     if not tensors:
         return torch.zeros(0)
     with torch.no_grad():
-        norms = torch._foreach_norm([shard(each) for each in tensors])
+        norms = torch._foreach_norm([shard(tensor) for tensor in tensors])
         first = norms[0]
         if any(norm.dtype != first.dtype or norm.device != first.device for norm in norms):
             norms = [norm.to(first) for norm in norms]
@@ -29,14 +31,14 @@ def prints(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def shard(tensor: Any) -> torch.Tensor:
-    """The part of a tensor that this process has, of those that are spread over processes."""
+    """Return the part of a tensor that this process has, if it is spread over processes."""
     return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 def changed(before: Any, after: Any) -> NDArray[np.bool_]:
-    """Which fingerprints differ, when the training has ended; NaN is no other one than NaN."""
-    first = local(before)
-    second = local(after)
+    """Return which fingerprints differ, when the training has ended; NaN is equal to NaN."""
+    first = here(before)
+    second = here(after)
     return (first != second) & ~(np.isnan(first) & np.isnan(second))
 
 
@@ -51,14 +53,14 @@ class Watched:
         return name in self._first
 
     def add(self, named: Mapping[str, torch.Tensor], step: int) -> None:
-        """Watch these from now on."""
+        """Watch these tensors from now on."""
         norms = prints(list(named.values()))
         for name, norm in zip(named, norms, strict=True):
             self._first[name] = norm
             self._joined[name] = step
 
     def changes(self, named: Mapping[str, torch.Tensor]) -> list[tuple[str, int]]:
-        """The names of those that are not as they were at first, and the step of that first."""
+        """Return the names of tensors that are not as at first, and the step of that first."""
         names = [name for name in self._first if name in named]
         if not names:
             return []
@@ -69,8 +71,3 @@ class Watched:
             for name, yes in zip(names, moved.tolist(), strict=True)
             if yes
         ]
-
-
-def local(numbers: Any) -> NDArray[Any]:
-    """Some numbers of a device, here."""
-    return np.asarray(numbers.detach().cpu() if isinstance(numbers, torch.Tensor) else numbers)

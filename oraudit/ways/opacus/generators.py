@@ -28,7 +28,7 @@ def untouched() -> Iterator[None]:
 
 
 def seed_of(generator: Any, device: torch.device) -> int | None:
-    """The seed of a generator, or of the device's own one; None where there is none to ask for."""
+    """Return the seed of a generator, or of the device's own one; None where there is none."""
     if generator is None:
         if device.type == "cpu":
             generator = torch.default_generator

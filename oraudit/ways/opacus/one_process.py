@@ -8,7 +8,7 @@ from typing import Any
 
 from oraudit.canaries.counted import Counted
 from oraudit.records import Batches, Earlier, Event, Seen
-from oraudit.records.saved import opened, sealed
+from oraudit.records.seal import opened, sealed
 from oraudit.report import Result, judge
 from oraudit.ways.opacus import saved
 from oraudit.ways.opacus.audited import release, take_over

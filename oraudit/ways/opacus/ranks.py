@@ -18,24 +18,24 @@ from torch import distributed
 
 __all__ = ["CannotMeet", "Ended", "Meeting"]
 
-#: So many seconds a rank is waited for where nothing else makes ranks wait for each other.
+#: The seconds to wait for a rank where nothing else makes ranks wait for each other.
 PATIENCE = 60.0
 
-#: The first rank may go on alone after the training, as an evaluation does; the others wait.
+#: The seconds to wait for the first rank after the training, when it may evaluate alone.
 LONG_PATIENCE = 3600.0
 
-#: What a rank says of itself in each step.
+#: The state that a rank tells of itself in each step.
 WATCHING = 0
 FAILED = 1
 LEAVING = 2
 
 
 class CannotMeet(RuntimeError):
-    """Why ranks cannot tell each other what they see."""
+    """The ranks cannot tell each other what they see; the text says why."""
 
 
 class Ended(Exception):
-    """Why ranks meet no more."""
+    """The ranks meet no more; the text says why."""
 
 
 class Meeting:
@@ -44,7 +44,7 @@ class Meeting:
     Parameters
     ----------
     facts
-        What must be said before the first step; :attr:`facts` has those of all ranks.
+        The facts of this rank, told before the first step; :attr:`facts` has those of all ranks.
     """
 
     def __init__(self, facts: Any) -> None:
@@ -67,8 +67,8 @@ class Meeting:
         self._last: torch.Tensor | None = None
         self._messages: list[list[Any]] = [[] for _ in range(self.world)]
 
-    def _key(self, what: str, rank: int) -> str:
-        return f"{self._name}/{what}/{rank}"
+    def _key(self, topic: str, rank: int) -> str:
+        return f"{self._name}/{topic}/{rank}"
 
     def _assemble(self, facts: Any) -> list[Any]:
         """Say what is known of this rank, and hear it of all; or agree that nobody meets."""
@@ -86,9 +86,9 @@ class Meeting:
             )
         return [json.loads(self._store.get(self._key("facts", r))) for r in range(self.world)]
 
-    def _wait(self, what: str) -> list[int]:
+    def _wait(self, topic: str) -> list[int]:
         """Wait until all ranks have said something; return those that have not."""
-        keys = [self._key(what, rank) for rank in range(self.world)]
+        keys = [self._key(topic, rank) for rank in range(self.world)]
         self._poll(lambda: self._store.check(keys), PATIENCE)
         return [rank for rank, key in enumerate(keys) if not self._store.check([key])]
 
@@ -121,7 +121,7 @@ class Meeting:
         self._sent += 1
 
     def read(self) -> list[list[Any]]:
-        """The messages of each rank that were sent before it met the others last."""
+        """Return the messages of each rank that were sent before it met the others last."""
         counts = [0] * self.world if self._last is None else self._last[:, 1].tolist()
         for rank, count in enumerate(counts):
             for number in range(len(self._messages[rank]), count):
@@ -130,12 +130,12 @@ class Meeting:
         return self._messages
 
     def add_up(self, numbers: torch.Tensor) -> torch.Tensor:
-        """The sum of all ranks' numbers."""
+        """Return the sum of all ranks' numbers."""
         distributed.all_reduce(numbers)
         return numbers
 
     def gather(self, numbers: torch.Tensor) -> torch.Tensor:
-        """A row of each rank's numbers, of which all have equally many."""
+        """Return a row of each rank's numbers, of which all have equally many."""
         table = numbers.new_empty((self.world, *numbers.shape))
         distributed.all_gather(list(table.unbind()), numbers)
         return table
@@ -143,7 +143,7 @@ class Meeting:
     def tell(self, counts: torch.Tensor, state: int = WATCHING) -> torch.Tensor:
         """Tell all ranks how this one is, how many messages it has sent, and a row of counts.
 
-        Return the rows of all, which begin with these two.
+        Return the rows of all ranks, which begin with the state and the number of messages.
         """
         head = torch.tensor([state, self._sent], device=counts.device)
         self._last = self.gather(torch.cat([head, counts]))
@@ -190,17 +190,17 @@ class Meeting:
                 status = int(store.get(agreed))
             store.set(self._key("parted", self.rank), "")
             return status
-        said = {
+        reports = {
             rank: json.loads(store.get(ends[rank]))
             for rank in everyone
             if store.check([ends[rank]])
         }
-        rank = min(said, key=lambda rank: (worst.index(said[rank][0]), rank))
-        status, text = said[rank]
-        differ = len({each for _, each in said.values()}) > 1
+        rank = min(reports, key=lambda rank: (worst.index(reports[rank][0]), rank))
+        status, text = reports[rank]
+        differ = len({text for _, text in reports.values()}) > 1
         say(f"rank {rank} of {self.world}\n{text}" if differ else text)
         store.set(agreed, str(status))
         if well:  # this process may keep the messages: it goes last
-            others = [self._key("parted", rank) for rank in everyone if rank != self.rank]
-            self._poll(lambda: store.check(others), PATIENCE / 6)
+            parted = [self._key("parted", rank) for rank in everyone if rank != self.rank]
+            self._poll(lambda: store.check(parted), PATIENCE / 6)
         return status

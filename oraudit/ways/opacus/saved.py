@@ -9,13 +9,10 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from oraudit.records.saved import (
+from oraudit.records.saved import check_canaries, check_causes, check_event, check_record
+from oraudit.records.values import (
     MOST_STEPS,
-    check_canaries,
-    check_causes,
-    check_event,
     check_fields,
-    check_record,
     damaged,
     reals,
     rows,

@@ -14,8 +14,8 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from oraudit.records import Look
-from oraudit.records.causes import SMALL
 from oraudit.records.clipping import EXACT, example_norms, weighted_sum
+from oraudit.records.factors import SMALL
 from oraudit.ways.opacus.beside import Beside, due
 from oraudit.ways.opacus.data_parallel import DistributedAudit
 from oraudit.ways.opacus.fingerprints import shard

@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from oraudit.records import Event, Record
+from oraudit.records.arrays import here
 from oraudit.ways.opacus.audited import is_audited
-from oraudit.ways.opacus.fingerprints import Watched, changed, local, prints
+from oraudit.ways.opacus.fingerprints import Watched, changed, prints
 
 __all__ = ["Weights"]
 
@@ -52,7 +53,7 @@ class Weights:
 
     @property
     def begun(self) -> bool:
-        """Whether there was a private step."""
+        """True from the first private step on."""
         return self._at_begin is not None
 
     def begin(self) -> None:
@@ -60,18 +61,18 @@ class Weights:
         self._at_begin = prints(self._parameters)
         if self._inner is None:
             return
-        others = {k: p for k, p in self._inner.named_parameters() if id(p) not in self._private}
-        self._others.add(others, 0)
+        named = self._inner.named_parameters()
+        self._others.add({name: p for name, p in named if id(p) not in self._private}, 0)
         floats = {k: b for k, b in self._inner.named_buffers() if b.is_floating_point()}
         self._buffers.add(floats, 0)
 
     def before_step(self) -> None:
         """Note whether the weights moved since the last step, or since another optimizer's."""
-        now = prints(self._parameters)
+        current = prints(self._parameters)
         before = self._after_step if self._after_other is None else self._after_other
         self._after_other = None
         if before is not None:
-            self._moves.append((self._record.step, before, now))
+            self._moves.append((self._record.step, before, current))
 
     def after_step(self) -> None:
         """Note the weights that a step has left."""
@@ -162,7 +163,7 @@ class Weights:
 
     def state(self) -> list[tuple[int, Any, Any]]:
         """Return the moves between steps, as a saved audit has them."""
-        return [(step, local(before), local(after)) for step, before, after in self._moves]
+        return [(step, here(before), here(after)) for step, before, after in self._moves]
 
     def load(self, state: Sequence[Sequence[Any]]) -> None:
         """Go on from what :meth:`state` has returned."""
