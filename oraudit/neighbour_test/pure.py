@@ -38,7 +38,7 @@ def neighbours_of(
     clip
         C, in the units of the sum.
     scale
-        What the sum is divided by before it is released: 1 if it is a sum.
+        The divisor of the sum before it is released: 1 if the sum is released.
     tries
         The most examples to take out in turn.
 

@@ -41,14 +41,14 @@ def neighbours(
         ``step(*batch)`` does one whole step: gradients, clipping, the optimizer's step, and
         whatever the training does beside them.
     model, optimizer
-        What the step trains, and the private optimizer. Both are as before afterwards.
+        The model that the step trains, and the private optimizer. Both are as before afterwards.
     batch
         Tensors with the examples along their first axis.
     clip
         The norm C that gradients are clipped at, by default what the private optimizer has now.
     scale
-        What the sum of gradients is divided by: the expected size of a batch, or 1 for a sum. By
-        default what the private optimizer divides by, which Opacus rounds down,
+        The divisor of the sum of gradients: the expected size of a batch, or 1 for a sum. By
+        default the divisor of the private optimizer, which Opacus rounds down,
         without accumulated batches.
     tries
         The most examples to take out in turn.

@@ -152,16 +152,16 @@ def _check_batches(state: Any, steps: int) -> None:
     check_fields("batches", state, ("sizes", "fingerprints"))
     sizes = rows("the batches' sizes", state["sizes"], steps)
     prints = rows("the batches' fingerprints", state["fingerprints"], steps)
-    for size, its_prints in zip(sizes, prints, strict=True):
+    for size, of_batch in zip(sizes, prints, strict=True):
         if size is not None:
             whole("each of the batches' sizes", size, 0)
-        if its_prints is not None:
+        if of_batch is not None:
             if size is None:
                 raise damaged("a batch with fingerprints", "of a known size", size)
             part = "the fingerprints of a batch"
-            reals(part, its_prints, (int(size),), kinds="i")
-            if its_prints.dtype != np.int64:
-                raise damaged(part, "of 64 bits", its_prints.dtype)
+            reals(part, of_batch, (int(size),), kinds="i")
+            if of_batch.dtype != np.int64:
+                raise damaged(part, "of 64 bits", of_batch.dtype)
 
 
 def _check_around(state: Any, steps: int) -> None:

@@ -175,11 +175,11 @@ class Bench:
         after = [_flat(tensor) for tensor in noisy]
         numbers = []
         counts = []
-        for whole, its_noisy in zip(before, after, strict=True):
+        for whole, whole_after in zip(before, after, strict=True):
             blocks = whole.split(BLOCK)
             counts.append(len(blocks))
-            for block, its_end in zip(blocks, its_noisy.split(BLOCK), strict=True):
-                noise = its_end - block
+            for block, block_after in zip(blocks, whole_after.split(BLOCK), strict=True):
+                noise = block_after - block
                 numbers += [torch.dot(noise, noise), torch.dot(noise, block)]
                 numbers += [torch.dot(block, block), *torch.aminmax(noise)]
         tensors = torch.stack(numbers).reshape(-1, 5).split(counts)

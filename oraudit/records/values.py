@@ -26,9 +26,9 @@ __all__ = [
 MOST_STEPS = 10**9
 
 
-def damaged(part: str, allowed: str, got: Any) -> ValueError:
+def damaged(part: str, allowed: str, value: Any) -> ValueError:
     """Return the error that a part of a saved audit is not as it is allowed to be."""
-    text = " ".join(repr(got).split())
+    text = " ".join(repr(value).split())
     if len(text) > 60:
         text = f"{text[:57]}..."
     return ValueError(f"the saved audit is damaged: {part} must be {allowed}, got {text}")
@@ -106,8 +106,8 @@ def reals(
     """Refuse what is no array of numbers with this shape; NaN is allowed, as trainings have it."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
         kind = "whole" if kinds == "i" else "real"
-        got = value.dtype if isinstance(value, np.ndarray) else value
-        raise damaged(part, f"an array of {kind} numbers", got)
+        dtype = value.dtype if isinstance(value, np.ndarray) else value
+        raise damaged(part, f"an array of {kind} numbers", dtype)
     if shape is not None and value.shape != shape:
         raise damaged(part, f"of shape {shape}", value.shape)
     if low > -inf and bool((value < low).any()):

@@ -1,1 +1,1 @@
-"""Where an audit stands in a training, a class for each way in."""
+"""The ways into a training, a folder and a class each, which hand each step to a record."""

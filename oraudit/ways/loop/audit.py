@@ -42,7 +42,7 @@ __all__ = ["Audit"]
 #: The kind of audit that a saved state is of.
 KIND = "Audit"
 
-#: What is not looked at where an argument of a step is not given.
+#: The subject that is not looked at where an argument of a step is not given.
 SUBJECTS = {
     "rate": "the rate",
     "batch": "the sizes of batches",
@@ -58,18 +58,18 @@ class Audit:
     Parameters
     ----------
     examples
-        How many examples the data has; needed to check the rate.
+        The number of examples in the data; needed to check the rate.
     accountant
-        What the accountant is told: an accountant with a ``history`` as those of Opacus, made
-        before this audit and read when the result is asked for; or a list of (noise multiplier,
-        rate, steps) of the whole training.
+        The steps that the accountant is told: an accountant with a ``history`` as those of Opacus,
+        made before this audit and read when the result is asked for; or a list of (noise
+        multiplier, rate, steps) of the whole training.
     claim
         The (ε, δ) that the training is said to have.
     allow
         Names of findings that are post-processing and meant.
     canaries
-        How many canaries join the clipped sums by :meth:`ride`, and stay in them, for a lower
-        bound on ε and a test of the stated training; at most one for each weight.
+        The number of canaries that join the clipped sums by :meth:`ride`, and stay in them, for a
+        lower bound on ε and a test of the stated training; at most one for each weight.
     seed
         The seed of the canaries' coins, which nobody may know before the audit; None for one from
         the operating system.
@@ -264,9 +264,8 @@ class Audit:
 
     def result(self) -> Result:
         """Return the result so far; the training may go on."""
-        seen = self._record.finished()
-        moved = self._moves.finished(seen.steps)
-        seen = self._with_moves(seen, moved)
+        moved = self._moves.finished(len(self._record.told))
+        seen = self._with_moves(self._record.finished(), moved)
         if self._history is not None:
             seen = self._history.compared(seen)
         counts = self._riders.counted(self._record.told, self._record.claim)

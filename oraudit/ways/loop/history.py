@@ -58,17 +58,17 @@ class History:
         events = [Event("accountant-told", None, "", float(total))]
         if self.earlier:
             events.append(Event("earlier-steps", None, "", float(self.earlier)))
-        told = list(seen.told)
+        steps = list(seen.told)
         scale = np.ones(seen.steps)
         for place, (step, entry) in enumerate(zip(seen.told, told_steps, strict=False)):
             if _differ(entry.sigma, step.sigma):
                 events.append(Event("sigma-told", place + 1, f"{step.sigma:.4g}", entry.sigma))
             if step.rate is not None and _differ(entry.rate, step.rate):
                 events.append(Event("rate-told", place + 1, f"{step.rate:.4g}", entry.rate))
-            told[place] = replace(step, sigma=entry.sigma, rate=entry.rate)
+            steps[place] = replace(step, sigma=entry.sigma, rate=entry.rate)
             scale[place] = _unit(step.sigma * step.clip) / _unit(entry.sigma * step.clip)
         noise = None if seen.noise is None else seen.noise.rescaled(scale)
-        return replace(seen, told=tuple(told), noise=noise, events=(*seen.events, *events))
+        return replace(seen, told=tuple(steps), noise=noise, events=(*seen.events, *events))
 
 
 def _from(entries: Sequence[_Entry], first: int, most: int) -> list[_Entry]:

@@ -1,4 +1,4 @@
-"""How weights move from one step to the next.
+"""The moves of weights from one step to the next.
 
 Plain gradient descent moves the weights by a multiple of the noisy sum. Moves that are none are
 momentum, Adam or weight decay if all are like that, and something beside the private step if
@@ -25,11 +25,11 @@ __all__ = ["Moved", "Moves"]
 #: The share of a move that may be no multiple of the noisy sum by rounding, beside that of weights.
 ROUNDING = 1e-4
 
-#: The fewest moves by multiples of the noisy sum that show that the others ought to be such, too.
+#: The fewest moves by multiples of the noisy sum that show that all moves ought to be multiples.
 FEWEST_PLAIN = 3
 
-#: A move is told to be beside the private step if it leaves a share of itself this many times as
-#: large as the median of the shares that multiples leave.
+#: A move is beside the private step if the share of it that is no multiple of the noisy sum is FAR
+#: times as large as the median of such shares of the moves that may be multiples.
 FAR = 5
 
 
@@ -77,8 +77,8 @@ class Moves:
     ) -> None:
         """Note the weights of a step, either always before they are moved or always after it.
 
-        Of weights, clipped sum and noise it is given samples, of the same places; ``precision`` is
-        that of the weights, and ``tensors`` are their parts of a sample.
+        Weights, clipped sum and noise are samples of the same places; ``precision`` is that of the
+        weights, and ``tensors`` are their parts of a sample.
         """
         xp = namespace(weights)
         self._precision = precision

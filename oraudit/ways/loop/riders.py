@@ -23,7 +23,7 @@ class Riders:
     Parameters
     ----------
     n
-        How many canaries there are; none if 0.
+        The number of canaries; none if 0.
     seed
         The seed of all coins; None for one from the operating system.
     """
@@ -93,10 +93,10 @@ class Riders:
 
     def load(self, state: Mapping[str, Any] | None, shapes: Mapping[str, Any]) -> None:
         """Go on from what :meth:`state` has returned."""
-        theirs = 0 if state is None else state["n"]
-        if theirs != self.n and shapes:
+        saved = 0 if state is None else state["n"]
+        if saved != self.n and shapes:
             raise ValueError(
-                f"the state is of {theirs} canaries; it must be of {self.n}, as this audit"
+                f"the state is of {saved} canaries; it must be of {self.n}, as this audit"
             )
         if state is not None:
             self._made([math.prod(shape) for shape in shapes.values()]).load(state)

@@ -44,11 +44,12 @@ def attach(
     optimizer
         The private optimizer.
     model, loader
-        What ``make_private`` has returned beside it. Without the model, buffers and weights of no
-        private optimizer are not looked at; without the loader, the rate is not.
+        The model and the loader that ``make_private`` has returned beside it. Without the model,
+        buffers and weights of no private optimizer are not looked at; without the loader, the rate
+        is not.
     canaries
-        How many canaries join the clipped sum and stay in it, for a lower bound on ε and a test of
-        the stated training; at most one for each weight that is trained.
+        The number of canaries that join the clipped sum and stay in it, for a lower bound on ε and
+        a test of the stated training; at most one for each weight that is trained.
     seed
         The seed of the canaries' coins, which nobody may know before the audit; None for one from
         the operating system.

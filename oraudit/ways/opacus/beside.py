@@ -82,7 +82,7 @@ class Beside:
     batch_axis
         The axis of inputs along which examples lie.
     mean
-        Whether the loss is the mean over examples, not their sum.
+        True if the loss is the mean over examples, not their sum.
     """
 
     def __init__(
@@ -168,8 +168,8 @@ class Beside:
         private = {id(parameter) for parameter in self._parameters}
         values = {name: self._value(p) for name, p in self._module.named_parameters()}
         names = {id(p): name for name, p in self._module.named_parameters() if id(p) in private}
-        mine = {name: values[name] for name in names.values()}
-        frozen = {name: value for name, value in values.items() if name not in mine}
+        trained = {name: values[name] for name in names.values()}
+        frozen = {name: value for name, value in values.items() if name not in trained}
         buffers = {name: buffer.clone() for name, buffer in self._module.named_buffers()}
 
         leaves, shape = pytree.tree_flatten(self._inputs)
@@ -187,7 +187,7 @@ class Beside:
             inputs = list(leaves)
             for place, row in zip(mapped, rows, strict=True):
                 inputs[place] = row.unsqueeze(self._axis)
-            outputs, pull = vjp(lambda parameters: run(parameters, inputs), mine)
+            outputs, pull = vjp(lambda parameters: run(parameters, inputs), trained)
             return outputs, pull(tuple(gradient[None] for gradient in arrived))[0]
 
         rows = [leaves[place].narrow(self._axis, 0, count) for place in mapped]
@@ -199,7 +199,7 @@ class Beside:
         mixed = _apart(alone, [output[:count] for output in usual])
         if mixed > ROUNDING:
             with torch.no_grad():
-                repeated = run(mine, list(leaves))
+                repeated = run(trained, list(leaves))
             if _apart(repeated, usual) > ROUNDING:
                 raise NotMade("the model's output is another one when it is run again")
         gradients = [pulled[names[id(parameter)]].detach() for parameter in self._parameters]

@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["Chain", "Looks", "call_once_after"]
 
-#: What to call before a method, and, with what that has returned, after it.
+#: The function to call before a method, and the one to call after it with what the first returned.
 Looks = tuple[Callable[[], Any], Callable[[Any], Any]]
 
 
@@ -24,7 +24,7 @@ class Chain:
     optimizer
         The private optimizer.
     looks
-        By a method's name, what to call before and after it.
+        The functions to call before and after a method, by its name.
     """
 
     def __init__(self, optimizer: Any, looks: Mapping[str, Looks]) -> None:

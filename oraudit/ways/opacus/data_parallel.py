@@ -349,16 +349,16 @@ class DistributedAudit(OpacusAudit):
         real = self._layout.reals(rows)
         parts = self._layout.fingerprints(rows)
         self._comparable = self._can_compare(seen, parts)
-        known = self._comparable and all(part is not None for step in parts for part in step)
+        has_examples = self._comparable and all(part is not None for step in parts for part in step)
         ranks = Ranks(
             sizes=sizes,
             noise=joined.noise(real),
-            twice=np.array([joined.twice(step) if known else -1 for step in parts]),
+            twice=np.array([joined.twice(step) if has_examples else -1 for step in parts]),
             shared=self._shared,
         )
         batches = Batches(
             tuple(None if size < 0 else int(size) for size in total),
-            tuple(np.concatenate(step) if known else None for step in parts),
+            tuple(np.concatenate(step) if has_examples else None for step in parts),
         )
         return replace(
             seen,

@@ -1,4 +1,4 @@
-"""What all ranks together have seen, made of the rows that they have told each other."""
+"""The training as all ranks together have seen it, by the rows that they told each other."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

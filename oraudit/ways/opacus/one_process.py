@@ -98,7 +98,7 @@ class OpacusAudit(WatchedSteps):
         events = self._weights.changes() + self._chain_events()
         batches = self._record.batches
         if self._loader is not None and self._record.told:
-            rates = [told.rate or 0.0 for told in self._record.told]
+            rates = [step.rate or 0.0 for step in self._record.told]
             fingerprints = batches.finished().fingerprints
             batches.comparable = are_examples(fingerprints, rates, self._loader.dataset)
             self._comparable = batches.comparable
@@ -113,10 +113,10 @@ class OpacusAudit(WatchedSteps):
 
     def _seen_without_noise(self) -> Seen:
         """Return what is there without asking a device, which may be lost."""
-        told = tuple(self._record.told)
-        no_batches = Batches((None,) * len(told), (None,) * len(told))
+        steps = tuple(self._record.told)
+        no_batches = Batches((None,) * len(steps), (None,) * len(steps))
         events = tuple(self._record.events)
-        return Seen(self._record.names, told, None, (), no_batches, events, None, None)
+        return Seen(self._record.names, steps, None, (), no_batches, events, None, None)
 
     def _chain_events(self) -> list[Event]:
         """Return whether the chain is still the one watched, and what the accountant was told."""
@@ -184,12 +184,12 @@ class OpacusAudit(WatchedSteps):
 
     def _spends_apart(self, other: OpacusAudit) -> bool:
         """Return whether another training has the same data and another accountant."""
-        mine = None if self._account is None else self._account.accountant
-        theirs = None if other._account is None else other._account.accountant
+        accountant = None if self._account is None else self._account.accountant
+        other_accountant = None if other._account is None else other._account.accountant
         data = None if self._loader is None else self._loader.dataset
         if data is None or other._loader is None:
             return False
-        return other._loader.dataset is data and mine is not theirs
+        return other._loader.dataset is data and accountant is not other_accountant
 
     # ------------------------------------------------------------------------------------- resumed
 

@@ -25,7 +25,7 @@ class Rules:
     Parameters
     ----------
     beside
-        What makes the gradients; None if nothing can.
+        The maker of the gradients; None if nothing can make them.
     record
         The record that events are written into.
     unmade

@@ -432,7 +432,7 @@ class WatchedSteps:
         noisy = self._noisy
         assert noisy is not None
         self._noisy = None
-        told = self._told_of(noisy)
+        told_step = self._told_of(noisy)
         around = self._record.around
         around.note(clip=noisy.clip, sigma=noisy.sigma, rate=self._learning_rate())
         if self._record.batches.size is not None:
@@ -445,14 +445,14 @@ class WatchedSteps:
         self._weights_before = None
         self._gradients = []
         self._parts = 0
-        self._record.close_step(told)
+        self._record.close_step(told_step)
 
     def _told_of(self, noisy: NoisySum) -> Told:
         """Return what the accountant was told of a step, or would be."""
-        told = None if self._account is None else self._account.close()
-        if told is None:
+        entry = None if self._account is None else self._account.close()
+        if entry is None:
             return Told(noisy.clip, noisy.sigma, self._rate)
-        sigma, rate = told
+        sigma, rate = entry
         if sigma > 0 and abs(sigma / noisy.sigma - 1 if noisy.sigma else 1) > 1e-6:
             self._record.see("sigma-told", f"{noisy.sigma:.4g}", sigma)
             self._record.noise.rescale_last(self._effective(sigma) * noisy.clip)

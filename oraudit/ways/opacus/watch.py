@@ -75,8 +75,8 @@ class Audits(list[OpacusAudit | Refused]):
     ) -> None:
         """Write the report of a training into a new folder; of several, each into one of its own.
 
-        Those are ``1``, ``2``, ... in the folder, and where the training has several processes
-        ``rank-0``, ``rank-1``, ... in these. ``card`` is what those who train say of it, as for
+        The folders are ``1``, ``2``, ...; where a training has several processes, each writes into
+        ``rank-0``, ``rank-1``, ... in them. ``card`` is what those who train say of it, as for
         :meth:`~oraudit.Result.save`; ``interrupted`` is why the end was not seen, if it was not.
         """
         results = [audit.result() for audit in self] or [refused(NOTHING_PRIVATE)]
@@ -133,7 +133,7 @@ def watch(
     Parameters
     ----------
     canaries
-        How many canaries join the clipped sums of each training and stay in them.
+        The number of canaries that join the clipped sums of each training and stay in them.
     seed
         The seed of the first training's canaries, and one more for each later one; None for seeds
         from the operating system.

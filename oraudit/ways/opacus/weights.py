@@ -61,8 +61,8 @@ class Weights:
         self._at_begin = prints(self._parameters)
         if self._inner is None:
             return
-        named = self._inner.named_parameters()
-        self._others.add({name: p for name, p in named if id(p) not in self._private}, 0)
+        parameters = self._inner.named_parameters()
+        self._others.add({name: p for name, p in parameters if id(p) not in self._private}, 0)
         floats = {k: b for k, b in self._inner.named_buffers() if b.is_floating_point()}
         self._buffers.add(floats, 0)
 
