@@ -3,13 +3,14 @@
 import copy
 import pickle
 import warnings
+from dataclasses import asdict, fields, is_dataclass
 from math import inf, nan
 
 import numpy as np
 import pytest
 
 from oraudit import Audit
-from oraudit.records import seal
+from oraudit.records import Event, Look, Record, Told, seal
 
 STEPS = 30
 
@@ -330,6 +331,57 @@ ODD = [
     np.array(1),
     object(),
 ]
+
+
+def test_every_saved_field_is_checked(state):
+    """What takes a dictionary with a word for a value is not checked, and named here."""
+    content = copy.deepcopy(state["content"])
+    content["record"]["events"] = [asdict(Event("seeded", 1, "", 3.0))]
+    fields_ = [path for path in places(content) if isinstance(path[-1], str)]
+    names = {path[-1] for path in fields_}
+    for kind in (Told, Look, Event):
+        assert {field.name for field in fields(kind)} <= names, kind
+    unchecked = []
+    for path in fields_:
+        edited = dict(state, content=replaced(content, path, {"absurd": "absurd"}))
+        edited["digest"] = seal.digest_of(edited["content"])
+        try:
+            another().load_state_dict(edited)
+        except ValueError:
+            continue
+        unchecked.append(path)
+    assert unchecked == []
+
+
+def test_every_field_of_a_record_is_saved():
+    """A field that is forgotten is named: it is not in the state, or another one afterwards."""
+    given = {"examples", "claim"}  # to whoever makes the audit that goes on
+    assert {field.name for field in fields(Record)} - given == set(Record().state())
+    first = audited(6)
+    second = another()
+    second.load_state_dict(first.state_dict())
+    before = first._record.finished()
+    after = second._record.finished()
+    assert different_fields(before, after) == []
+
+
+def different_fields(one, other, name="record"):
+    """The names of fields in which two records differ, with those of records in them."""
+    if is_dataclass(one):
+        return [
+            path
+            for field in fields(one)
+            for path in different_fields(
+                getattr(one, field.name), getattr(other, field.name), f"{name}.{field.name}"
+            )
+        ]
+    if isinstance(one, list | tuple) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [
+            path for place, pair in pairs for path in different_fields(*pair, f"{name}[{place}]")
+        ]
+    same = seal.digest_of(one) == seal.digest_of(other)
+    return [] if same else [name]
 
 
 def test_anything_anywhere_is_refused_or_seen():
