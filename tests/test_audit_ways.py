@@ -7,6 +7,8 @@ fails names what it lacks.
 import ast
 import importlib
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +127,9 @@ def test_every_way_is_in_the_reference(way):
 def test_every_way_shows_an_example(way):
     """Read from the source, as the packages of a way may be missing."""
     for name, home in public_names(way).items():
-        tree = ast.parse((ROOT / f"{home.replace('.', '/')}.py").read_text())
+        path = ROOT.joinpath(*home.split("."))
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        tree = ast.parse(path.read_text())
         (entry,) = (node for node in tree.body if getattr(node, "name", None) == name)
         assert ">>> " in (ast.get_docstring(entry) or ""), f"{home}.{name} has no example"
 
@@ -183,6 +187,14 @@ def test_ways_write_records_and_know_no_check():
         files = [home.with_suffix(".py")] if not home.is_dir() else home.rglob("*.py")
         sources = "\n".join(path.read_text() for path in files)
         assert "Record(" in sources, f"{way} writes no record"
+
+
+@pytest.mark.parametrize("module", ["oraudit", "oraudit.fixtures"])
+def test_projects_load_no_framework(module):
+    """As pytest loads the fixture in each project that has this package."""
+    code = f"import sys; import {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "scipy", "torch", "jax", "oralib"} & set(done.stdout.split())
 
 
 def test_records_know_no_way():
