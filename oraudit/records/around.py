@@ -170,18 +170,22 @@ class AroundRecord:
         self.note(products=rows @ rows.T)
 
     def end_step(self) -> None:
+        """Close the step under way."""
         self._steps.append(self._now)
         self._now = {}
 
     def finished(self) -> Around:
+        """Return the numbers of all steps, a column each."""
         steps = [_numbers(step) for step in self._steps]
         columns = {name: np.array([step.get(name, np.nan) for step in steps]) for name in NAMES}
         return Around(**columns)
 
     def state(self) -> list[dict[str, float]]:
+        """Return all that is kept, as numbers."""
         return [_numbers(step) for step in self._steps]
 
     def load(self, state: list[dict[str, float]]) -> None:
+        """Go on from what :meth:`state` has returned."""
         self._steps = [dict(step) for step in state]
 
 

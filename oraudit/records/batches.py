@@ -70,6 +70,7 @@ class BatchRecord:
         return list(self._parts) if complete else None
 
     def end_step(self) -> None:
+        """Close the batch of the step under way."""
         self._sizes.append(self._size)
         self._all.append(self.inputs)
         self.forget_step()
@@ -80,6 +81,7 @@ class BatchRecord:
         self._parts = []
 
     def finished(self) -> Batches:
+        """Return the batches of all steps."""
         sizes = tuple(self._sizes)
         prints = tuple(_joined(parts) for parts in self._all)
         return Batches(sizes, prints if self.comparable else (None,) * len(sizes))

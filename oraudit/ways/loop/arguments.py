@@ -19,24 +19,24 @@ __all__ = [
 ]
 
 
-def _refuse_unless(allowed: bool, argument: str, value: Any, range_: str) -> None:
-    if not allowed:
-        raise ValueError(f"{argument} is {value!r}; it must be {range_}")
+def _refuse_unless(holds: bool, argument: str, value: Any, allowed: str) -> None:
+    if not holds:
+        raise ValueError(f"{argument} is {value!r}; it must be {allowed}")
 
 
-def _number(argument: str, value: Any, range_: str) -> float:
+def _number(argument: str, value: Any, allowed: str) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{argument} is {value!r}; it must be {range_}") from None
+        raise ValueError(f"{argument} is {value!r}; it must be {allowed}") from None
 
 
 def check_examples(examples: Any) -> int | None:
     """Return the number of examples of the data, or None if it is not known."""
     if examples is None:
         return None
-    allowed = float(examples).is_integer() and examples > 0
-    _refuse_unless(allowed, "examples", examples, "a whole number > 0")
+    holds = float(examples).is_integer() and examples > 0
+    _refuse_unless(holds, "examples", examples, "a whole number > 0")
     return int(examples)
 
 
@@ -50,23 +50,23 @@ def check_claim(claim: Any) -> tuple[float, float] | None:
     """Return the (ε, δ) that a training is said to have, or None."""
     if claim is None:
         return None
-    range_ = "(ε, δ) with ε > 0 and 0 < δ < 1"
-    _refuse_unless(isinstance(claim, tuple | list) and len(claim) == 2, "claim", claim, range_)
-    epsilon, delta = (_number("claim", part, range_) for part in claim)
-    _refuse_unless(0 < epsilon < math.inf and 0 < delta < 1, "claim", claim, range_)
+    allowed = "(ε, δ) with ε > 0 and 0 < δ < 1"
+    _refuse_unless(isinstance(claim, tuple | list) and len(claim) == 2, "claim", claim, allowed)
+    epsilon, delta = (_number("claim", part, allowed) for part in claim)
+    _refuse_unless(0 < epsilon < math.inf and 0 < delta < 1, "claim", claim, allowed)
     return epsilon, delta
 
 
 def check_clips(clip: Any, tensors: int) -> float | list[float]:
     """Return the norm that gradients are clipped at, or a list of norms, one for each tensor."""
-    range_ = f"a number > 0, or a list of {tensors} of them, one for each tensor"
+    allowed = f"a number > 0, or a list of {tensors} of them, one for each tensor"
     if np.ndim(clip) == 0:
-        number = _number("clip", clip, range_)
-        _refuse_unless(0 < number < math.inf, "clip", clip, range_)
+        number = _number("clip", clip, allowed)
+        _refuse_unless(0 < number < math.inf, "clip", clip, allowed)
         return number
-    numbers = [_number("clip", part, range_) for part in clip]
-    allowed = len(numbers) == tensors and all(0 < number < math.inf for number in numbers)
-    _refuse_unless(allowed, "clip", clip, range_)
+    numbers = [_number("clip", part, allowed) for part in clip]
+    holds = len(numbers) == tensors and all(0 < number < math.inf for number in numbers)
+    _refuse_unless(holds, "clip", clip, allowed)
     return numbers
 
 
@@ -107,8 +107,8 @@ def batch_size(*, per_example: Any, inputs: Any, batch: int | None) -> int | Non
             first, *_ = branches(tree).values()
             sizes[argument] = int(np.shape(first)[0])
     if batch is not None:
-        allowed = float(batch).is_integer() and batch >= 0
-        _refuse_unless(allowed, "batch", batch, "a whole number >= 0")
+        holds = float(batch).is_integer() and batch >= 0
+        _refuse_unless(holds, "batch", batch, "a whole number >= 0")
         sizes["batch"] = int(batch)
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{argument} {size}" for argument, size in sizes.items())

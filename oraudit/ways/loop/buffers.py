@@ -39,7 +39,7 @@ class Buffers:
             self._rows.append(xp.stack(prints))
 
     def changes(self) -> list[tuple[str, int]]:
-        """The names of those that changed, each with the first step that shows it."""
+        """Return the names of buffers that changed, each with the first step that shows it."""
         if not self._rows:
             return []
         table = np.array([here(row) for row in self._rows], dtype=float)
@@ -52,7 +52,7 @@ class Buffers:
         ]
 
     def state(self) -> dict[str, Any]:
-        """All that is kept."""
+        """Return all that is kept."""
         rows = [here(row) for row in self._rows]
         return {"names": list(self._names), "steps": list(self._steps), "rows": rows}
 
@@ -64,7 +64,7 @@ class Buffers:
 
 
 def _print(array: Any) -> list[Any]:
-    """Numbers that are as good as never the same for two arrays."""
+    """Return numbers that are as good as never the same for two arrays."""
     flat = array.reshape(-1)
     precise = flat.astype(float) if namespace(flat) is np else flat.double()
     return [precise.sum(), (precise * precise).sum()]

@@ -122,7 +122,7 @@ class Moves:
         before = {step - 1: numbers for step, _, numbers in self._felt_here()}
 
         def explained(felt: Mapping[int, Mapping[str, float]]) -> float:
-            """Moves follow the noise, or the sum, of the step that they belong to."""
+            """Return how far moves follow the noise, or the sum, of their steps."""
             return sum(abs(numbers["felt"]) + 1 - numbers["clean"] for numbers in felt.values())
 
         return own_steps if explained(own_steps) >= explained(before) else before
@@ -167,7 +167,7 @@ class Moves:
         return Moved(factors, outside=tuple(numbers[~fits & (left > far * size)].tolist()))
 
     def state(self) -> dict[str, Any]:
-        """All that is kept, but for the weights themselves."""
+        """Return all that is kept, but for the weights themselves."""
         rows = [here(row) for row in self._rows]
         steps = list(self._steps)
         felt = self._felt_here()

@@ -1,4 +1,4 @@
-"""Canaries of a loop of one's own: they ride on its clipped sums, once in each step."""
+"""The canaries of a loop of one's own, which ride on its clipped sums, once in each step."""
 
 import math
 from collections.abc import Mapping, Sequence

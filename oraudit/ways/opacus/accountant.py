@@ -67,9 +67,11 @@ class Account:
         return self.told + max(min(by_hand, steps - self.told), 0)
 
     def state(self) -> dict[str, Any]:
+        """Return what a resumed audit needs."""
         return {"told": self.told, "earlier": self.earlier, "last": self._last}
 
     def load(self, state: dict[str, Any]) -> None:
+        """Go on from what :meth:`state` has returned."""
         self.told = state["told"]
         self.earlier = state["earlier"]
         self._last = state["last"]

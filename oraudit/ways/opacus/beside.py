@@ -1,4 +1,4 @@
-"""Gradients of single examples, made again beside the library that trains.
+"""The gradients of single examples, made again beside the library that trains.
 
 The model is run once more on each example alone, and its output is given the gradient that the
 training's loss gave it (``vmap`` of ``vjp``). Nothing of the library's own rules is used, so it
@@ -32,12 +32,12 @@ ROUNDING = 0.01
 
 
 class NotMade(Exception):
-    """Gradients could not be made; the report says why this was not looked at."""
+    """The gradients could not be made; the report says why this was not looked at."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """Gradients that were made beside.
+    """The gradients that were made beside.
 
     Attributes
     ----------

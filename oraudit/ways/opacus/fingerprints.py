@@ -1,4 +1,4 @@
-"""Fingerprints of tensors, to see whether they move between two private steps or beside them.
+"""The fingerprints of tensors, to see whether they move between two private steps or beside them.
 
 The norm of each tensor, all in one call, where the tensors are: that costs a pass over them and
 no memory. They stay there, and are compared when the training has ended.
@@ -43,7 +43,7 @@ def changed(before: Any, after: Any) -> NDArray[np.bool_]:
 
 
 class Watched:
-    """Tensors that ought not to change, by name, as a name may get another tensor."""
+    """The tensors that ought not to change, by name, as a name may get another tensor."""
 
     def __init__(self) -> None:
         self._first: dict[str, torch.Tensor] = {}

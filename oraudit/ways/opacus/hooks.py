@@ -1,4 +1,4 @@
-"""Hooks of PyTorch that do not keep their audit alive, and are gone when it is gone."""
+"""The hooks of PyTorch that do not keep their audit alive, and are gone when it is gone."""
 
 from __future__ import annotations
 

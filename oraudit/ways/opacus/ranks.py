@@ -39,7 +39,7 @@ class Ended(Exception):
 
 
 class Meeting:
-    """All ranks of the default process group; made on each of them at the same time.
+    """The meeting of all ranks of a process group; made on each of them at the same time.
 
     Parameters
     ----------

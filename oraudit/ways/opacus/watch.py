@@ -1,4 +1,4 @@
-"""Every training that Opacus makes private inside is audited, and not a line of it changed.
+"""The audit of all trainings that Opacus makes private inside a block, with no line changed.
 
 >>> with watch() as audits:  # doctest: +SKIP
 ...     train(epochs=1)
@@ -31,7 +31,7 @@ NOTHING_PRIVATE = "nothing was made private with Opacus"
 
 
 class NothingPrivate(AssertionError):
-    """Nothing was made private inside :func:`watch`."""
+    """The code inside :func:`watch` made nothing private."""
 
 
 class Refused:

@@ -24,7 +24,7 @@ SURVEYED_FIRST = 5
 
 
 class Weights:
-    """Fingerprints of private weights around each step, and of what else the model has.
+    """The fingerprints of private weights around each step, and of what else the model has.
 
     Parameters
     ----------
