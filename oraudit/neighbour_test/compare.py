@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from oraudit.findings import Finding, Status, verdict
 
-__all__ = ["NeighbourResult", "Outcome", "Trial", "Variant", "compare"]
+__all__ = ["NeighbourResult", "Outcome", "Release", "Trial", "Variant", "compare"]
 
 #: The most that rounding adds to a move of C, as a share of it.
 ROUNDING = 1e-3

@@ -13,7 +13,7 @@ import torch
 from oraudit.neighbour_test.compare import NeighbourResult, Outcome, Release, Variant, compare
 from oraudit.neighbour_test.random_numbers import FixedRandomNumbers
 
-__all__ = ["neighbours"]
+__all__ = ["neighbours", "schedulers"]
 
 #: The attributes that adaptive clipping counts, or that follow the count.
 _COUNTED = ("max_grad_norm", "sample_size", "unclipped_num")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oraudit.records.arrays import namespace
 
-__all__ = ["Around", "AroundRecord", "move_numbers"]
+__all__ = ["LEAST_NOISE", "NAMES", "Around", "AroundRecord", "move_numbers"]
 
 Reals = NDArray[np.float64]
 

@@ -16,12 +16,14 @@ from oraudit.records.causes import explain
 from oraudit.records.factors import SMALL
 
 __all__ = [
+    "EXACT",
     "Look",
     "example_norms",
     "is_looked_at",
     "joined_norms",
     "look_at",
     "tensor_norms",
+    "weighted_sum",
 ]
 
 #: The error of an honest sum in single precision.

@@ -22,7 +22,24 @@ from oraudit.records.factors import (
     precise_rows,
 )
 
-__all__ = ["HYPOTHESES"]
+__all__ = [
+    "HYPOTHESES",
+    "another_clip",
+    "automatic",
+    "batch_clipped",
+    "coarse_norms",
+    "constant_factor",
+    "kind_left_out",
+    "largest_norm",
+    "means_clipped",
+    "none_clipped",
+    "numbers_clamped",
+    "other_norms",
+    "other_parts",
+    "own_factors",
+    "raw_sum_added",
+    "tensor_left_out",
+]
 
 #: The numbers γ of automatic clipping that are tried, beside 0.
 GAMMAS = (1e-6, 1e-4, 1e-3, 0.01, 0.1, 1.0)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from oraudit.records.around import move_numbers
 from oraudit.records.arrays import here, namespace
 
-__all__ = ["Moved", "Moves"]
+__all__ = ["Moved", "Moves", "due"]
 
 #: The share of a move that may be no multiple of the noisy sum by rounding, beside that of weights.
 ROUNDING = 1e-4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, Protocol
 
-__all__ = ["is_audited", "release", "take_over"]
+__all__ = ["Detachable", "is_audited", "release", "take_over"]
 
 
 class Detachable(Protocol):

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import distributed
 
-__all__ = ["CannotMeet", "Ended", "Meeting"]
+__all__ = ["FAILED", "LEAVING", "WATCHING", "CannotMeet", "Ended", "Meeting"]
 
 #: The seconds to wait for a rank where nothing else makes ranks wait for each other.
 PATIENCE = 60.0

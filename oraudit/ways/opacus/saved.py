@@ -19,7 +19,7 @@ from oraudit.records.values import (
     whole,
 )
 
-__all__ = ["check_content", "check_ranks", "with_arrays", "with_tensors"]
+__all__ = ["RANK_PARTS", "check_content", "check_ranks", "with_arrays", "with_tensors"]
 
 #: The parts of the state of each audit, and those that ranks of a distributed training add.
 PARTS = ("record", "account", "moved", "canaries")

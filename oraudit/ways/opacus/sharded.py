@@ -22,7 +22,7 @@ from oraudit.ways.opacus.fingerprints import shard
 from oraudit.ways.opacus.harmless import harmless
 from oraudit.ways.opacus.rules import Rules
 
-__all__ = ["ShardedAudit"]
+__all__ = ["ShardedAudit", "ShardedBeside", "whole"]
 
 #: The most weights of a model that are put together on each rank to look at its clipping.
 MOST_WEIGHTS = 1_000_000
