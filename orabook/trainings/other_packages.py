@@ -55,12 +55,13 @@ def rules_on(scores: NDArray[np.float64], included: NDArray[np.bool_]) -> dict[s
     n = len(scores)
     at_ends = oralib.Counts(right_at_ends, GUESSES, n=n, r_fixed=True)
     at_top = oralib.Counts(right_at_top, GUESSES, n=n, r_fixed=True)
-    how = {"delta": DELTA, "beta": BETA}
     return {
-        "oralib, half the guesses at each end": oralib.valid_lower_bound(at_ends, **how),
-        "oralib, the highest scores": oralib.valid_lower_bound(at_top, **how),
+        "oralib, half the guesses at each end": oralib.valid_lower_bound(
+            at_ends, delta=DELTA, beta=BETA
+        ),
+        "oralib, the highest scores": oralib.valid_lower_bound(at_top, delta=DELTA, beta=BETA),
         "oralib, the highest scores, Steinke et al.'s bound": oralib.epsilon_lower_bound(
-            right_at_top, GUESSES, n=n, **how
+            right_at_top, GUESSES, n=n, delta=DELTA, beta=BETA
         ),
         "epsilon_one_run, the highest scores": theirs.epsilon_one_run(
             BETA, DELTA, threshold_strategy=highest_scores
@@ -70,7 +71,7 @@ def rules_on(scores: NDArray[np.float64], included: NDArray[np.bool_]) -> dict[s
             BETA, DELTA, threshold_strategy=splits
         ),
         "oralib, the highest scores, f-DP": oralib.bounds.Gaussian().lower_bound(
-            right_at_top, GUESSES, n=n, **how
+            right_at_top, GUESSES, n=n, delta=DELTA, beta=BETA
         ),
         "epsilon_one_run_fdp, the highest scores": theirs.epsilon_one_run_fdp(
             BETA, DELTA, threshold_strategy=highest_scores
