@@ -33,8 +33,13 @@ def _add_run(commands: Commands) -> None:
         "write its notebook, a page and its results into a folder.",
     )
     parser.add_argument("chapter", nargs="?", help="for example 06-dp-sgd, or a notebook")
-    words = "a parameter, for example -p epsilon=4 or -p ratios=1,2,5"
-    parser.add_argument("-p", metavar="NAME=VALUE", action="append", default=[], help=words)
+    parser.add_argument(
+        "-p",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a parameter, for example -p epsilon=4 or -p ratios=1,2,5",
+    )
     parser.add_argument("--out", type=path, metavar="DIR", help="where to write")
     parser.add_argument("--force", action="store_true", help="rename a folder that exists")
     parser.add_argument("--list", action="store_true", help="show chapters and their parameters")
@@ -44,16 +49,17 @@ def _add_run(commands: Commands) -> None:
 def _run(chosen: argparse.Namespace) -> int:
     runs = _runs()
     if chosen.list:
-        asked = [runs.find_chapter(chosen.chapter)] if chosen.chapter else runs.chapters()
-        print("\n\n".join(_described(chapter) for chapter in asked))
+        chapters = [runs.find_chapter(chosen.chapter)] if chosen.chapter else runs.chapters()
+        print("\n\n".join(_description(chapter) for chapter in chapters))
         return 0
     if chosen.chapter is None:
         raise ValueError("run needs a chapter; --list shows them")
     chapter = runs.find_chapter(path(chosen.chapter))
-    given = _assignments(chosen.p)
+    parameters = _assignments(chosen.p)
     try:
-        options = {"force": chosen.force, "progress": True}
-        folder, record = runs.run_chapter(chapter, given, chosen.out, **options)
+        folder, record = runs.run_chapter(
+            chapter, parameters, chosen.out, force=chosen.force, progress=True
+        )
     except runs.RunFailed as error:
         print(f"{chapter.name} failed: {error}", file=sys.stderr)
         return 1
@@ -72,13 +78,14 @@ def _runs() -> Any:
     try:
         from orabook import runs
     except ModuleNotFoundError as error:
-        said = f"{error.name} is not installed: pip install '.[runs]' in the repository"
-        raise ValueError(said) from None
+        raise ValueError(
+            f"{error.name} is not installed: pip install '.[runs]' in the repository"
+        ) from None
     return runs
 
 
-def _described(chapter: Any) -> str:
-    """The chapter and its parameters, one per line."""
+def _description(chapter: Any) -> str:
+    """Return the name of a chapter and its parameters, one to a line."""
     width = max(map(len, chapter.parameters), default=0)
     lines = [chapter.name]
     for entry in chapter.parameters.values():
@@ -86,28 +93,21 @@ def _described(chapter: Any) -> str:
     return "\n".join(lines)
 
 
-def _assignments(words: Sequence[str]) -> dict[str, str]:
-    """``["epsilon=4", "trials=50"]`` as a dictionary of strings."""
-    given: dict[str, str] = {}
-    for word in words:
-        word = os.fsencode(word).decode()  # the locale may not know all letters
-        name, _, value = (part.strip() for part in word.partition("="))
+def _assignments(arguments: Sequence[str]) -> dict[str, str]:
+    """Read ``["epsilon=4", "trials=50"]`` as a dictionary of strings."""
+    values: dict[str, str] = {}
+    for argument in arguments:
+        text = os.fsencode(argument).decode()  # the locale may not know all letters
+        name, _, value = (part.strip() for part in text.partition("="))
         if not name or not value:
-            raise ValueError(f"-p needs name=value, got -p {word}")
-        if name in given:
+            raise ValueError(f"-p needs name=value, got -p {text}")
+        if name in values:
             raise ValueError(f"{name} is given twice")
-        given[name] = value
-    return given
+        values[name] = value
+    return values
 
 
 # ------------------------------------------------------------------------------------ sweep
-
-#: What Dask calls the files of a scheduler's credentials: our options, and what the files are.
-TLS = {
-    "tls_ca_file": ("--tls-ca-file", "the authority that signed its certificate"),
-    "tls_client_cert": ("--tls-cert", "your certificate"),
-    "tls_client_key": ("--tls-key", "the private key of your certificate"),
-}
 
 
 def _add_sweep(commands: Commands) -> None:
@@ -121,9 +121,6 @@ def _add_sweep(commands: Commands) -> None:
     parser.add_argument("--out", type=path, metavar="DIR", help="by default runs/GRID")
     parser.add_argument("--workers", type=int, metavar="N", help="processes on this machine")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler to use instead")
-    for name, (option, what) in TLS.items():
-        words = f"{what}, for a scheduler at tls://"
-        parser.add_argument(option, dest=name, type=path, metavar="FILE", help=words)
     parser.set_defaults(command=_sweep)
 
 
@@ -131,13 +128,7 @@ def _sweep(chosen: argparse.Namespace) -> int:
     runs = _runs()
     grid = runs.read_grid(chosen.grid)
     out = Path("runs") / chosen.grid.stem if chosen.out is None else chosen.out
-    security = None
-    if given := {name: str(file) for name in TLS if (file := getattr(chosen, name))}:
-        from distributed import Security
-
-        security = Security(require_encryption=True, **given)
-    options = {"workers": chosen.workers, "scheduler": chosen.scheduler, "security": security}
-    done = runs.sweep_grid(grid, out, **options)
+    done = runs.sweep_grid(grid, out, workers=chosen.workers, scheduler=chosen.scheduler)
     if done.table.empty:
         first = done.failures[min(done.failures)]
         print(f"all {len(grid.points)} points failed, the first with {first}", file=sys.stderr)
@@ -148,7 +139,7 @@ def _sweep(chosen: argparse.Namespace) -> int:
 
 
 def console() -> NoReturn:
-    """The whole process: ``python -m orabook``, and the script ``orabook``."""
+    """Run the whole process: ``python -m orabook``, and the script ``orabook``."""
     process(main)
 
 

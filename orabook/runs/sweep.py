@@ -33,10 +33,10 @@ from oralib.ground import arguments
 
 @dataclass(frozen=True)
 class Sweep:
-    """What came out of a sweep."""
+    """The outcome of a sweep."""
 
     table: pd.DataFrame  # a row for each complete point: the parameters that vary, then the results
-    failures: dict[int, str]  # what went wrong, by the number of the point
+    failures: dict[int, str]  # the error of each point that failed, by the number of the point
     folder: Path  # where the table is, as a file and a picture, if a point is complete
 
 
@@ -46,92 +46,97 @@ def sweep_grid(
     *,
     workers: int | None = None,
     scheduler: str | None = None,
-    security: Any = None,
 ) -> Sweep:
     """Run every point of a grid that does not exist yet, and write the table of all points.
 
     The folder ``out`` gets a folder for each point and one for the table. There are as many workers
     on this machine as it has cores; or those of a Dask scheduler at an address, which see ``out``
-    and the chapter at the same paths and have this package. The credentials for a scheduler at
-    ``tls://`` are by default those of Dask's configuration.
+    and the chapter at the same paths and have this package. Dask's own configuration says how to
+    reach a scheduler at ``tls://``.
     """
     out = arguments.path("out", out).absolute()
     cores = os.cpu_count() or 1
     workers = cores if workers is None else arguments.integer("workers", workers, 1, 1000)
     origin = origin_of(grid.chapter, grid.inputs)
-    places = [out / key_of(point, origin) for point in grid.points]
-    missing = [i for i, place in enumerate(places) if not place.exists()]
-    print(f"{len(places) - len(missing)} of {len(places)} points are complete", file=sys.stderr)
+    folders = [out / key_of(point, origin) for point in grid.points]
+    missing = [number for number, folder in enumerate(folders) if not folder.exists()]
+    complete = len(folders) - len(missing)
+    print(f"{complete} of {len(folders)} points are complete", file=sys.stderr)
     failures: dict[int, str] = {}
     if missing:
-        calls = {i: (grid, grid.points[i], places[i], origin) for i in missing}
+        calls = {number: (grid, grid.points[number], folders[number], origin) for number in missing}
         with ExitStack() as stack:
             if scheduler is None:
                 client = _local_client(stack, min(workers, len(missing)), cores)
             else:
-                client = _client_of(stack, scheduler, security)
-            for i, trouble in _run_all(client, calls):
-                if trouble:
-                    failures[i] = trouble
-                    words = ", ".join(f"{name}={grid.points[i][name]}" for name in grid.axes)
-                    tqdm.write(f"point {i + 1} ({words}) failed: {trouble}", file=sys.stderr)
-    table = _table(grid, places)
-    return Sweep(table, failures, _write_table(grid, table, places, out))
+                client = _client_of(stack, scheduler)
+            for number, error in _run_all(client, calls):
+                if error:
+                    failures[number] = error
+                    point = grid.points[number]
+                    setting = ", ".join(f"{name}={point[name]}" for name in grid.axes)
+                    tqdm.write(f"point {number + 1} ({setting}) failed: {error}", file=sys.stderr)
+    table = _table(grid, folders)
+    return Sweep(table, failures, _write_table(grid, table, folders, out))
 
 
 _thread = threading.local()
 
 
-def run_point(grid: Grid, point: Mapping[str, Any], place: Path, origin: Mapping[str, Any]) -> str:
-    """Run a point on a worker; returns what went wrong, if anything did.
+def run_point(grid: Grid, point: Mapping[str, Any], folder: Path, origin: Mapping[str, Any]) -> str:
+    """Run a point on a worker; return its error, or "" if there is none.
 
     A folder is named by what the sweep found when it began, so nothing runs where that differs.
     """
     here = origin_of(grid.chapter, grid.inputs)
     if here["inputs"] != origin["inputs"]:
         return "an input has changed since the sweep began; the same command runs it again"
-    for name, what in {"sources": "oralib", "python": "Python", "packages": "packages"}.items():
-        if here[name] != origin[name]:
-            said = "restart them (the same command does so for a sweep without --scheduler)"
-            return f"the workers have another {what}: {said}"
+    for part, name in {"sources": "oralib", "python": "Python", "packages": "packages"}.items():
+        if here[part] != origin[part]:
+            return (
+                f"the workers have another {name}: restart them (the same command does so for a "
+                "sweep without --scheduler)"
+            )
     # Dask calls this in a new context each time, and in it the client of a kernel keeps an event
     # loop with open files. So all points of a thread share one.
     if not hasattr(_thread, "context"):
         _thread.context = copy_context()
     run = partial(run_chapter, page=False, inputs=grid.inputs)
     try:
-        _thread.context.run(run, grid.chapter, point, place)
+        _thread.context.run(run, grid.chapter, point, folder)
     except (RunFailed, OSError, ValueError) as error:
-        return "" if place.exists() else str(error)  # another sweep may have been faster
+        return "" if folder.exists() else str(error)  # another sweep may have been faster
     return ""
 
 
 def _local_client(stack: ExitStack, workers: int, cores: int) -> Any:
-    """A client of workers on this machine, which nobody else can reach."""
+    """Start workers on this machine, which listen on loopback only, and return their client."""
     import dask
-    from distributed import Client, LocalCluster, Security
+    from distributed import Client, LocalCluster
 
     stack.enter_context(warnings.catch_warnings(action="ignore"))  # about taken ports
-    quiet = {"distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical"}
-    stack.enter_context(dask.config.set({"distributed.scheduler.http.routes": []} | quiet))
+    settings = {
+        "distributed.scheduler.http.routes": [],
+        "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
+    }
+    stack.enter_context(dask.config.set(settings))
     with _interrupts_blocked():
         cluster = LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             host="127.0.0.1",
-            protocol="tls",
-            security=Security.temporary(),
             dashboard_address=None,
             memory_limit=0,  # a kernel is a separate process, which Dask does not measure
             silence_logs=logging.CRITICAL,
             env={"NUMBA_NUM_THREADS": str(max(1, cores // workers))},
         )
-        return stack.enter_context(Client(stack.enter_context(cluster)))
+        stack.enter_context(cluster)
+        return stack.enter_context(Client(cluster))
 
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Ctrl-C goes to all processes of a terminal. Those that start while it is blocked miss it.
+    """Block Ctrl-C, which goes to all processes of a terminal, for those that start meanwhile.
 
     They end because we end, and print nothing. (The tracker's own start would unblock it.) Windows
     cannot block it.
@@ -147,23 +152,19 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _client_of(stack: ExitStack, scheduler: str, security: Any) -> Any:
-    """A client of a running scheduler."""
+def _client_of(stack: ExitStack, scheduler: str) -> Any:
+    """Return a client of a running scheduler."""
     from distributed import Client
 
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say it in a sentence
-    try:
-        client = stack.enter_context(Client(scheduler, security=security))
-    except TypeError:  # Dask has no credentials
-        said = f"{scheduler} needs credentials: --tls-ca-file, --tls-cert and --tls-key"
-        raise ValueError(said) from None
+    client = stack.enter_context(Client(scheduler))
     if not client.nthreads():
         print(f"{scheduler} has no workers yet; waiting for the first", file=sys.stderr)
     return client
 
 
 def _run_all(client: Any, calls: Mapping[int, tuple[Any, ...]]) -> Iterator[tuple[int, str]]:
-    """Run all points on Dask; yields the number of each and what went wrong, as they end."""
+    """Run all points on Dask; yield the number of each and its error, as they end."""
     from distributed import as_completed
 
     tasks = {client.submit(run_point, *call, pure=False): i for i, call in calls.items()}
@@ -176,29 +177,30 @@ def _run_all(client: Any, calls: Mapping[int, tuple[Any, ...]]) -> Iterator[tupl
             raise ConnectionError("the scheduler is gone; the same command goes on from here")
 
 
-def _table(grid: Grid, places: list[Path]) -> pd.DataFrame:
-    """The parameters that vary and the results of all complete points."""
+def _table(grid: Grid, folders: list[Path]) -> pd.DataFrame:
+    """Return the parameters that vary and the results of all complete points."""
     rows = []
-    for point, place in zip(grid.points, places, strict=True):
-        if place.exists():
-            record = json.loads((place / "results.json").read_text(encoding="utf-8"))
+    for point, folder in zip(grid.points, folders, strict=True):
+        if folder.exists():
+            record = json.loads((folder / "results.json").read_text(encoding="utf-8"))
             results = from_json(record["results"])
             axes = {name: point[name] for name in grid.axes}
             rows.append(axes | {name: results.get(name) for name in grid.results or results})
     return pd.DataFrame(rows)
 
 
-def _write_table(grid: Grid, table: pd.DataFrame, places: list[Path], out: Path) -> Path:
-    """The table and its picture, in a folder named by its points and columns."""
-    content = [[place.name for place in places if place.exists()], *grid.axes, grid.show, *table]
-    folder = out / f"table-{sha256(json.dumps(content).encode()).hexdigest()[:8]}"
-    if len(table) and not folder.exists():
+def _write_table(grid: Grid, table: pd.DataFrame, folders: list[Path], out: Path) -> Path:
+    """Write the table and its picture, in a folder named by its points and columns."""
+    complete = [folder.name for folder in folders if folder.exists()]
+    content = json.dumps([complete, *grid.axes, grid.show, *table])
+    target = out / f"table-{sha256(content.encode()).hexdigest()[:8]}"
+    if len(table) and not target.exists():
         from orabook import figures  # with Matplotlib, for which a run need not wait
 
         # Another sweep of the same points may be faster: its table is the same.
-        with suppress(FileExistsError), appearing(folder) as written:
+        with suppress(FileExistsError), appearing(target) as written:
             table.to_csv(written / "table.csv", index=False)
             picture = figures.swept(table, grid.axes, grid.show)
             if picture is not None:
                 picture.savefig(written / "figure.png", dpi=144)
-    return folder
+    return target
