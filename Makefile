@@ -16,7 +16,7 @@ book test check: export OPENBLAS_NUM_THREADS := 1
 # Files in user site-packages or on PYTHONPATH must not shadow the locked versions.
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
-.PHONY: book pdf links lab test check other-processor chapters data torch tf-scores lint bench witness lock release clean
+.PHONY: book pdf links lab test check other-processor chapters data torch lint bench witness lock release clean
 
 book: $(READY) # executes every chapter afresh; a warning is an error
 	rm -rf _build
@@ -60,20 +60,13 @@ torch: .venv/torch-ready # adds PyTorch (its CPU build, where pip has one, is en
 	sed '/--hash=/d; s/ \\$$//; s/\[.*\]//' requirements.lock > .venv/constraints.txt # pip takes no others
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c .venv/constraints.txt -r requirements-torch.txt
 	@touch $@
-tf-scores: $(READY) .venv-tf/ready # trains with TensorFlow Privacy; commit the scores
-	TF_CPP_MIN_LOG_LEVEL=3 .venv-tf/bin/python orabook/trainings/tf_privacy.py --out book/data/tf-privacy.csv --sigma \
-	    $$($(BIN)/python -c 'import oralib; print(oralib.noise_multiplier(8, 1e-5, 100, 0.1))')
-.venv-tf/ready: requirements-tf.txt # it cannot share an environment with oralib
-	python3.11 -m venv .venv-tf
-	.venv-tf/bin/python -m pip install -q --disable-pip-version-check -r requirements-tf.txt
-	@touch $@
 lock: $(READY) # renews the pins and hashes of every dependency; commit the result
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --no-annotate --no-header -q \
 	    --generate-hashes --no-strip-extras --extra book --extra pdf --extra lab --extra test --extra runs --extra build -o requirements.lock pyproject.toml
 release: # only for a release: lists what is still to be filled in, and fails while there is any
 	! git grep --line-number "to be filled in:" -- ":!Makefile"
 clean:
-	rm -rf .venv .venv-tf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
 	sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > .venv/uv.txt # the pin and its hashes

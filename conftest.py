@@ -17,11 +17,10 @@ settings.load_profile("few")
 
 # Chapters with real trainings are compared with their outputs only where what they need is there.
 collect_ignore = [str(path) for path in stored_outputs.chapters()]
-# Modules without examples to test, which import PyTorch for seconds, or TensorFlow.
+# Modules without examples to test, which import PyTorch for seconds.
 collect_ignore += ["oraudit/records/torch_noise.py", "orabook/trainings/_opacus.py"]
 collect_ignore += ["oraudit/neighbour_test/pytorch.py", "oraudit/neighbour_test/random_numbers.py"]
 collect_ignore += ["oraudit/ways/opacus"]
-collect_ignore += ["orabook/trainings/tf_privacy.py"]
 # Recipes, which tests/test_audit_recipes.py runs.
 collect_ignore += ["book/recipes"]
 # Trainings that tests import where PyTorch is there.

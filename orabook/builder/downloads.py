@@ -1,4 +1,4 @@
-"""What the book carries for its readers, in its folder ``downloads``.
+"""The downloads that the book carries for its readers, in its folder ``downloads``.
 
 A wheel of the package, and an archive with all sources and chapters as they are now: the files that
 git tracks or, without git, the files that belong to the project and nothing else.
@@ -13,37 +13,54 @@ from pathlib import Path
 
 from orabook.place import ROOT
 
-#: What belongs to the project, at the top.
+#: The files and folders of the project, at its top.
 PROJECT = (
-    *(".binder", ".ci", ".devcontainer", ".github", ".gitignore", ".jupyter"),
-    *(".pre-commit-config.yaml", ".zenodo.json"),
-    *("CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE"),
-    *("LICENSE-CC-BY-4.0", "Makefile", "README.md", "_config.yml", "_toc.yml", "benchmarks"),
-    *(
-        "book",
-        "conftest.py",
-        "environment.yml",
-        "ledger",
-        "orabook",
-        "oralib",
-        "oraudit",
-        "pyproject.toml",
-    ),
-    *("requirements-tf.txt", "requirements-torch.txt", "requirements.lock", "tests"),
+    ".binder",
+    ".ci",
+    ".devcontainer",
+    ".github",
+    ".gitignore",
+    ".jupyter",
+    ".pre-commit-config.yaml",
+    ".zenodo.json",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "LICENSE-CC-BY-4.0",
+    "Makefile",
+    "README.md",
+    "_config.yml",
+    "_toc.yml",
+    "benchmarks",
+    "book",
+    "conftest.py",
+    "environment.yml",
+    "ledger",
+    "orabook",
+    "oralib",
+    "oraudit",
+    "pyproject.toml",
+    "requirements-torch.txt",
+    "requirements.lock",
+    "tests",
 )
 
-#: What other tools leave in these folders.
+#: The names of folders that other tools leave in those.
 LEFT = ("__pycache__", ".ipynb_checkpoints", ".hypothesis")
 
 
-def ask_git(*words: str) -> str:
-    """What git says; nothing if this is not a clone, or git is missing or not allowed to look."""
+def ask_git(*arguments: str) -> str:
+    """The output of git, or "" if this is not a clone, or git is missing or not allowed to look."""
     if not (ROOT / ".git").exists():
         return ""
     # A repository named in the environment is a different one, as in git hooks.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(["git", *words], cwd=ROOT, env=env, capture_output=True, check=True)
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, env=env, capture_output=True, check=True
+        )
     except (OSError, subprocess.CalledProcessError):
         return ""
     return os.fsdecode(done.stdout)
@@ -51,10 +68,11 @@ def ask_git(*words: str) -> str:
 
 def files() -> list[str]:
     """The names of all files of the project."""
-    if tracked := ask_git("ls-files", "-z"):
+    tracked = ask_git("ls-files", "-z")
+    if tracked:
         return [name for name in tracked.split("\0") if name and (ROOT / name).is_file()]
-    found = [path for name in PROJECT for path in [ROOT / name, *(ROOT / name).rglob("*")]]
-    names = [path.relative_to(ROOT) for path in found if path.is_file()]
+    paths = [path for name in PROJECT for path in [ROOT / name, *(ROOT / name).rglob("*")]]
+    names = [path.relative_to(ROOT) for path in paths if path.is_file()]
     return sorted(str(name) for name in names if not set(name.parts) & set(LEFT))
 
 
