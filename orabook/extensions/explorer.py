@@ -1,6 +1,6 @@
-"""The things to play with: calculator, explorer, gap game and slider, on pages that ask for them.
+"""Things to play with: calculator, explorer, gap game and slider, on pages that ask for them.
 
-A page asks by ``:::{div} explorer``, or another key of ``SCRIPTS``; what stands in the block is for
+A page asks by ``:::{div} explorer``, or another key of ``SCRIPTS``; the content of the block is for
 readers without JavaScript, and on paper. Plotly comes from its Python package. All of it lies
 beside the page in files that a browser also reads without a server.
 """
@@ -19,20 +19,21 @@ from orabook.place import BOOK
 
 TABLE = BOOK / "data" / "explorer.csv"
 
-#: What the ways of auditing are called, in the order of their colours.
+#: The names of the ways of auditing, in the order of their colours.
 WAYS = {
     "staying": "stay on their coordinate (as in the paper)",
     "hopping": "hop to another coordinate in each step",
     "one-way": "stay, and the guesser is told the coins that it will not guess (one-way feedback)",
 }
 
-PLOTLY, DATA = "plotly.min.js", "explorer-data.js"
+PLOTLY = "plotly.min.js"
+DATA = "explorer-data.js"
 #: Scripts of each thing to play with, in their order, by the class of its block.
 SCRIPTS = {
     "explorer": (PLOTLY, DATA, "explorer.js"),
     "gap-game": ("game.js",),
     "canary-slider": (DATA, "slider.js"),
-    "calculator": ("calculator.js",),
+    "calculator": ("bounds.js", "calculator.js"),
 }
 
 
@@ -55,14 +56,14 @@ def table() -> dict:
         "methods": WAYS,
         "colours": {**dict(zip(WAYS, CYCLE, strict=False)), "quoted": ORANGE},
         "trials": {row["method"]: int(row["trials"]) for row in rows},
-        # The two that the paper quotes, by its own bound: elements per coordinate, mean, ± (§ 6.2).
+        # Two means in Section 6.2 of the paper: elements per coordinate, mean, ±.
         "quoted": {"epsilon": 2, "k": 100, "method": "staying", "means": means},
         "points": points,
     }
 
 
 def put_into(folder: Path) -> None:
-    """Plotly and the numbers as files for a browser."""
+    """Put Plotly and the numbers as files for a browser into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (package,) = find_spec("plotly").submodule_search_locations
     shutil.copyfile(Path(package) / "package_data" / PLOTLY, folder / PLOTLY)
@@ -71,10 +72,11 @@ def put_into(folder: Path) -> None:
 
 
 def load(app, pagename, templatename, context, doctree) -> None:
-    """Scripts and style sheets on the pages that ask for them, and on no other."""
+    """Load scripts and style sheets on the pages that ask for them, and on no other."""
     boxes = doctree.findall(nodes.container) if doctree else ()
-    asked = {name for box in boxes for name in box["classes"] if name in SCRIPTS}
-    scripts = dict.fromkeys(x for name in SCRIPTS if name in asked for x in SCRIPTS[name])
+    classes = {name for box in boxes for name in box["classes"]}
+    asked = [name for name in SCRIPTS if name in classes]
+    scripts = dict.fromkeys(script for name in asked for script in SCRIPTS[name])
     if DATA in scripts:
         put_into(Path(app.outdir) / "_static")
     for script in scripts:
