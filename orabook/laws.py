@@ -22,7 +22,7 @@ __all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound", "sums_
 
 Reals = NDArray[Any]  # of doubles
 
-#: Outcomes that are rarer than this are left out.
+#: Laws leave out outcomes with a smaller probability.
 NEGLIGIBLE_PROBABILITY = 1e-15
 #: The rule of the paper's bound.
 _STEINKE = Steinke()
@@ -45,12 +45,15 @@ class Law:
     n: int
 
     def __post_init__(self) -> None:
-        v, r = (np.atleast_1d(arguments.integers(name, getattr(self, name))) for name in ("v", "r"))
+        v = np.atleast_1d(arguments.integers("v", self.v))
+        r = np.atleast_1d(arguments.integers("r", self.r))
         probability = np.atleast_1d(arguments.reals("probability", self.probability, 0, 1))
         n = arguments.integer("n", self.n, 0)
         if not v.shape == r.shape == probability.shape or v.ndim != 1:
-            got = f"got shapes {v.shape}, {r.shape} and {probability.shape}"
-            raise ValueError(f"v, r and probability must have one entry for each outcome, {got}")
+            raise ValueError(
+                "v, r and probability must have one entry for each outcome, "
+                f"got shapes {v.shape}, {r.shape} and {probability.shape}"
+            )
         arguments.at_most("v", v, "r", r)
         arguments.at_most("r", r, "n", np.broadcast_to(n, r.shape))
         if not abs(probability.sum() - 1) <= 1e-3:  # large laws are summed in strides
@@ -102,75 +105,85 @@ def count_in_sets_law(s: int, sets: int, feedback: Feedback = "none") -> Law:
     >>> round(float(law.probability @ law.r), 6)
     100.0
     """
-    s, sets = arguments.integer("s", s, 1), arguments.integer("sets", sets, 1)
+    s = arguments.integer("s", s, 1)
+    sets = arguments.integer("sets", sets, 1)
     arguments.one_of("feedback", feedback, PLAYED)
     n = arguments.integer("s * sets", s * sets, 1)
     if feedback == "none":
         agree = 2.0 ** (1 - s)
-        whole = likely_counts(sets, agree)
-        r, probability = s * whole, np.exp(log_pmfs(whole, sets, agree))
+        whole_sets = likely_counts(sets, agree)
+        r = s * whole_sets
+        probability = np.exp(log_pmfs(whole_sets, sets, agree))
     else:
-        most = min(s, 1100)  # more guesses in a set have a probability too small for a double
-        one_set = np.exp2(-np.arange(most + 1.0))
-        one_set[0] = 0.0
-        if most == s:
-            one_set[s] *= 2
-        first, probability = _sum_of(sets, one_set)
+        longest = min(s, 1100)  # a longer run of signs has a probability too small for a double
+        of_one_set = np.exp2(-np.arange(longest + 1.0))
+        of_one_set[0] = 0.0
+        if longest == s:
+            of_one_set[s] *= 2
+        first, probability = _law_of_sum(sets, of_one_set)
         r = first + np.arange(probability.size)
     return law_of(r, r, probability, n)
 
 
-def _sum_of(times: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
-    """Where the law of a sum of independent numbers begins, and the law without its far ends."""
-    first, total = 0, np.ones(1)
-    start, power = 0, law
+def _law_of_sum(times: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
+    """The law of a sum of independent numbers of one law, as its first value and probabilities.
+
+    It is the power of the law by repeated squaring, without negligible ends.
+    """
+    first = 0
+    total = np.ones(1)
+    first_of_power = 0
+    power = law
     while True:
         if times & 1:
-            first, total = _without_ends(first + start, np.convolve(total, power))
+            first, total = _without_ends(first + first_of_power, np.convolve(total, power))
         times >>= 1
         if not times:
             return first, total
-        start, power = _without_ends(2 * start, np.convolve(power, power))
+        first_of_power, power = _without_ends(2 * first_of_power, np.convolve(power, power))
 
 
 def _without_ends(first: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
-    """Leave out early what is far rarer than any outcome that will be kept."""
-    kept = np.flatnonzero(law > 1e-20 * NEGLIGIBLE_PROBABILITY)
-    return first + int(kept[0]), law[kept[0] : kept[-1] + 1]
+    """Leave out the ends that are far rarer than any outcome that is kept at last."""
+    places = np.flatnonzero(law > 1e-20 * NEGLIGIBLE_PROBABILITY)
+    return first + int(places[0]), law[places[0] : places[-1] + 1]
 
 
 def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
-    """One full-batch step of DP-SGD, plain auditing with threshold tau.
+    """The law of a plain audit of one full-batch step of DP-SGD, with threshold tau.
 
     >>> law = single_step_law(DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0), tau=1.0)
     >>> round(float(law.probability @ law.v) / float(law.probability @ law.r), 4)
     0.8011
     """
-    s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
+    s = dpsgd.per_coordinate
+    d = dpsgd.used_coordinates
     distance = guess_distances(dpsgd, tau, last=True)[-1]
     ones = np.arange(s + 1)
     weight = np.exp(log_pmfs(ones, s, 0.5))
-    high = weight * special.ndtr((ones - s / 2 - distance) / dpsgd.sigma)
-    low = weight * special.ndtr((s / 2 - distance - ones) / dpsgd.sigma)
-    right = high + low[::-1]  # of a guessed coordinate, for 0, ..., s right guesses
-    guessed = right.sum()
-    counts = np.exp(log_pmfs(np.arange(d + 1), d, guessed))
-    law, parts = np.ones(1), []
-    for coordinates, probability in enumerate(counts):
-        if probability > NEGLIGIBLE_PROBABILITY:
+    guessed_in = weight * special.ndtr((ones - s / 2 - distance) / dpsgd.sigma)
+    guessed_out = weight * special.ndtr((s / 2 - distance - ones) / dpsgd.sigma)
+    # The law of the right guesses of a coordinate, where it is guessed.
+    right_guesses = guessed_in + guessed_out[::-1]
+    guessed = right_guesses.sum()
+    chances = np.exp(log_pmfs(np.arange(d + 1), d, guessed))
+    law = np.ones(1)  # of the right guesses of all guessed coordinates
+    outcomes = []
+    for coordinates, chance in enumerate(chances):
+        if chance > NEGLIGIBLE_PROBABILITY:
             v = np.arange(len(law))
-            parts.append((v, np.full(len(v), s * coordinates), probability * law))
+            outcomes.append((v, np.full(len(v), s * coordinates), chance * law))
         elif coordinates > d * guessed:
             break
         if guessed > 0:
-            law = np.convolve(law, right / guessed)
-    v, r, probabilities = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return law_of(v, r, probabilities, dpsgd.n)
+            law = np.convolve(law, right_guesses / guessed)
+    v, r, probability = (np.concatenate(column) for column in zip(*outcomes, strict=True))
+    return law_of(v, r, probability, dpsgd.n)
 
 
-#: Values of the scores between which shares are interpolated, per standard deviation of the noise.
-_PER_DEVIATION = 32
-#: Points of the integral over the score at one end of the order.
+#: Scores per standard deviation of the noise, between which `sums_law` interpolates shares.
+_SCORES_PER_DEVIATION = 32
+#: Points of the integral of `sums_law` over the score at one end of the order.
 _NODES = 48
 
 
@@ -187,36 +200,41 @@ def sums_law(dpsgd: DpSgd, guesses: int) -> Law:
     """
     arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     k = arguments.integer("guesses", guesses, 1, dpsgd.n)
-    used, s = dpsgd.used_coordinates, dpsgd.per_coordinate
-    high, low = (_End(part, s) for part in (k - k // 2, k // 2))
+    used = dpsgd.used_coordinates
+    s = dpsgd.per_coordinate
+    high = _End(k - k // 2, s)
+    low = _End(k // 2, s)
     if high.coordinates + low.coordinates > used:
         raise ValueError(
             "guesses must be few enough that no coordinate is guessed from both ends, "
             f"got guesses={k}, n={dpsgd.n} and d={dpsgd.d}"
         )
-    # How likely each number m of included elements is together with each sum N ...
+    # The probability of each number m of included elements together with each sum N ...
     m, total, probability = joint_law(s, dpsgd.steps, dpsgd.sample_rate)
     joint = np.zeros((s + 1, total.max() + 1))
     joint[m, total] = probability / probability.sum()
-    # ... and with a score beyond each of many values, or at it.
+    # ... and with a score beyond each of the values `score`, or at it.
     noise = dpsgd.sigma * np.sqrt(dpsgd.steps)
-    score = np.arange(-9 * noise, total.max() + 9 * noise, noise / _PER_DEVIATION)
+    score = np.arange(-9 * noise, total.max() + 9 * noise, noise / _SCORES_PER_DEVIATION)
     z = (score - np.arange(total.max() + 1)[:, None]) / noise
-    below, above, at = (joint @ x for x in (special.ndtr(z), special.ndtr(-z), np.exp(-z * z / 2)))
+    below = joint @ special.ndtr(z)
+    above = joint @ special.ndtr(-z)
+    at = joint @ np.exp(-z * z / 2)
 
     x, weight = np.polynomial.legendre.leggauss(_NODES)
-    quantile, weight = (x + 1) / 2, weight / 2
+    quantile = (x + 1) / 2
+    weight = weight / 2
     # The share of the scores above the last one at the high end, and below that at the low end.
     share = stats.beta.ppf(quantile, high.coordinates, used + 1 - high.coordinates)
     size = k + 1
     waves = high.waves(np.log(share), score, above[:, ::-1], at[:, ::-1], size)
     if low.coordinates:
         between = used + 1 - high.coordinates - low.coordinates
-        rest = stats.beta.ppf(quantile, low.coordinates, between)
-        shares = np.log((1 - share[:, None]) * rest)
+        share_of_rest = stats.beta.ppf(quantile, low.coordinates, between)
+        log_shares = np.log((1 - share[:, None]) * share_of_rest)
         # At this end a guess is right if its element is not included.
-        others = low.waves(shares, score, below[::-1], at[::-1], size)
-        waves = waves * (weight @ others)
+        waves_of_low = low.waves(log_shares, score, below[::-1], at[::-1], size)
+        waves = waves * (weight @ waves_of_low)
     law = np.fft.irfft(weight @ waves, size)
     v = np.arange(size)
     return law_of(v, np.full(size, k), np.clip(law, 0, 1), dpsgd.n)
@@ -231,7 +249,7 @@ class _End:
 
     @property
     def coordinates(self) -> int:
-        """Those that are guessed, the last of them perhaps in part."""
+        """The number of coordinates that are guessed, the last of them perhaps in part."""
         return -(-self.elements // self.s)
 
     def waves(
@@ -243,25 +261,30 @@ class _End:
         column for each score, the most extreme one first.
         """
         share = beyond.sum(axis=0)
-        seen = share > 1e-290
-        place = np.interp(log_share, np.log(share[seen]), np.flatnonzero(seen))
-        i = np.minimum(place.astype(int), share.size - 2)
-        part = (place - i)[..., None]
-        full, last = (
-            (1 - part) * each.T[i] + part * each.T[i + 1]
-            for each in (x / np.maximum(x.sum(axis=0), 1e-300) for x in (beyond, at))
-        )
+        is_positive = share > 1e-290
+        place = np.interp(log_share, np.log(share[is_positive]), np.flatnonzero(is_positive))
+        left = np.minimum(place.astype(int), share.size - 2)
+        part = (place - left)[..., None]
+
+        def interpolated(joint: Reals) -> Reals:
+            """The law of right guesses, given a score, between two of the scores."""
+            law = joint / np.maximum(joint.sum(axis=0), 1e-300)
+            return (1 - part) * law.T[left] + part * law.T[left + 1]
+
         ones = np.arange(self.s + 1)
-        drawn = self.elements - (self.coordinates - 1) * self.s
-        taken = stats.hypergeom.pmf(np.arange(drawn + 1), self.s, ones[:, None], drawn)
-        whole = np.fft.rfft(full, size) ** (self.coordinates - 1)
-        return np.asarray(whole * np.fft.rfft(last @ taken, size))
+        guesses_of_last = self.elements - (self.coordinates - 1) * self.s
+        values = np.arange(guesses_of_last + 1)
+        drawn = stats.hypergeom.pmf(values, self.s, ones[:, None], guesses_of_last)
+        of_full = np.fft.rfft(interpolated(beyond), size) ** (self.coordinates - 1)
+        return np.asarray(of_full * np.fft.rfft(interpolated(at) @ drawn, size))
 
 
 def likely_counts(r: int, q: Any) -> NDArray[np.int64]:
     """The values of Bin(r, q) that are not negligible; for several q, those of all of them."""
-    mean, spread = r * q, 8.5 * np.sqrt(r * q * (1 - q)) + 30
-    first, last = max(0, int(np.min(mean - spread))), min(r, int(np.max(mean + spread)) + 1)
+    mean = r * q
+    spread = 8.5 * np.sqrt(r * q * (1 - q)) + 30
+    first = max(0, int(np.min(mean - spread)))
+    last = min(r, int(np.max(mean + spread)) + 1)
     return np.arange(first, last + 1)
 
 
@@ -269,5 +292,5 @@ def law_of(
     v: NDArray[np.int64], r: NDArray[np.int64], probability: NDArray[np.float64], n: int
 ) -> Law:
     """A law without its negligible outcomes."""
-    kept = probability > NEGLIGIBLE_PROBABILITY
-    return Law(v[kept], r[kept], probability[kept], n)
+    likely = probability > NEGLIGIBLE_PROBABILITY
+    return Law(v[likely], r[likely], probability[likely], n)

@@ -42,26 +42,37 @@ def simulate_single_step(
     """
     arguments.one_of("feedback", feedback, PLAYED)
     distances = guess_distances(dpsgd, tau, last=feedback == "none")
-    fixed, most = guesses is not None, check_number(guesses, dpsgd.n)
-    if fixed and feedback == "none":
+    is_fixed = guesses is not None
+    limit = check_number(guesses, dpsgd.n)
+    if is_fixed and feedback == "none":
         raise ValueError(f"guesses needs feedback, got {guesses=} and feedback='none'")
-    shown = feedback != "none", feedback == "full"
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        coordinates = dpsgd.used_coordinates, dpsgd.sigma, distances
-        v, r = _audit_block(size, *coordinates, *shown, most, rng)
-        return v, np.full_like(r, most) if fixed else r
+        v, r = _audit_block(
+            size,
+            dpsgd.used_coordinates,
+            dpsgd.sigma,
+            distances,
+            feedback != "none",
+            feedback == "full",
+            limit,
+            rng,
+        )
+        return v, np.full_like(r, limit) if is_fixed else r
 
-    rules = "one-run" if feedback == "none" else f"{adaptive_game(feedback, guesses)},"
-    game, key = f"{rules} DP-SGD", (float(tau), most) if fixed else (float(tau),)
+    is_one_run = feedback == "none"
+    game = "one-run DP-SGD" if is_one_run else f"{adaptive_game(feedback, guesses)}, DP-SGD"
+    key = (float(tau), limit) if is_fixed else (float(tau),)
     v, r = play(block, trials, seed, game, dpsgd, *key)
-    if feedback == "full" and fixed:
-        feedback = "list"  # the elements come in a fixed order
-    return Counts(v, r, dpsgd.n, game, r_fixed=fixed, feedback=feedback)
+    # The elements come in a fixed order.
+    kind: Feedback = "list" if feedback == "full" and is_fixed else feedback
+    return Counts(v, r, dpsgd.n, game, r_fixed=is_fixed, feedback=kind)
 
 
 def guess_distances(dpsgd: DpSgd, tau: float, *, last: bool = False) -> NDArray[np.float64]:
-    """For u = 0, ..., s unknown elements, how far their noisy count must be from its mean u/2.
+    """The least distance of a noisy count from its mean u/2 to guess, for u = 0, ..., s elements.
+
+    Only elements whose coins are unknown are counted.
 
     The loss is an odd and monotone function of that distance, so |loss| >= tau there and beyond.
     With ``last`` only the entry of u = s is computed.
@@ -72,7 +83,8 @@ def guess_distances(dpsgd: DpSgd, tau: float, *, last: bool = False) -> NDArray[
             "dpsgd must be a single full-batch step, with steps=1 and sample_rate=1, "
             f"got steps={dpsgd.steps} and sample_rate={dpsgd.sample_rate}"
         )
-    tau, s = arguments.real("tau", tau, 1e-6, 1e3), dpsgd.per_coordinate
+    tau = arguments.real("tau", tau, 1e-6, 1e3)
+    s = dpsgd.per_coordinate
     goal = tau - ROUNDING * max(1.0, tau)  # as ThresholdGuesser
     return np.asarray(_distances(s if last else 1, s, dpsgd.sigma, goal))
 
@@ -82,9 +94,12 @@ def _distances(first: int, s: int, sigma: float, goal: float) -> Array:
     distance = np.full(s + 1, inf)
     for u in range(first, s + 1):
         log_weight = np.array([log_pmf(j, u - 1, 0.5, 0.5) for j in range(u)])
-        low, high = 0.0, 1.0  # written out: a kernel that takes a function cannot be cached
+        low = 0.0
+        high = 1.0
+        # Bisection is written out, as a kernel that takes a function cannot be cached.
         while _loss_at(high, log_weight, sigma) < goal:
-            low, high = high, 2 * high
+            low = high
+            high = 2 * high
         while high - low > 1e-14 * (1 + high):
             middle = 0.5 * (low + high)
             if _loss_at(middle, log_weight, sigma) < goal:
@@ -114,34 +129,35 @@ def _audit_block(
     distances: Array,
     shows_abstained: bool,
     shows_guessed: bool,
-    most: int,
+    limit: int,
     rng: Generator,
 ) -> tuple[Array, Array]:
-    """Right guesses and guesses in each of several audits.
+    """Count right guesses and guesses in each of several audits.
 
     For each coordinate toss the coins of its elements and add noise to their sum. Go through its
     elements: guess where the noisy count of those whose coins are unknown is far enough from its
     mean. Where a coin is shown, take it off that count. Stop when all guesses are taken.
     """
     s = distances.size - 1
-    v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
+    v = np.zeros(trials, dtype=np.int64)
+    r = np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):
-            if r[trial] == most:
+            if r[trial] == limit:
                 break
             ones = rng.binomial(s, 0.5)
             rest = ones + sigma * rng.standard_normal()
             for unknown in range(s, 0, -1):
                 x = rest - unknown / 2
-                guessed = abs(x) >= distances[unknown] and r[trial] < most
+                guessed = abs(x) >= distances[unknown] and r[trial] < limit
                 if not (shows_guessed if guessed else shows_abstained):
                     # The next one looks the same: guess all, as far as guesses last, or none.
                     if guessed:
-                        taken = min(unknown, most - r[trial])
-                        if taken < unknown:
-                            ones = ones_among(taken, ones, unknown, rng)
-                        r[trial] += taken
-                        v[trial] += ones if x > 0 else taken - ones
+                        added = min(unknown, limit - r[trial])
+                        if added < unknown:
+                            ones = ones_among(added, ones, unknown, rng)
+                        r[trial] += added
+                        v[trial] += ones if x > 0 else added - ones
                     break
                 bit = int(rng.random() * unknown < ones)
                 if guessed:

@@ -122,7 +122,7 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ("one_way[", "In the paper's setting", "committed audits"),
         ("room", "the paper's setting", "beside committed audits"),
         ("story", "In this set of four elements", "an example without parameters"),
-        ("MOST_CERTIFIED", "takes too long", "a limit of the library"),
+        ("LARGEST_CERTIFIED_N", "takes too long", "a limit of the library"),
     ],
     "07-conclusions": [
         ("int(unaided.index[", "Among the powers of two", "the same for every β that we tried"),

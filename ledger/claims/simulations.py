@@ -16,6 +16,7 @@ from ledger.machine.findings import Cases, Finding, all_of, each
 from ledger.machine.mutants import WEAKER, replaced, varied
 from orabook import experiments
 from orabook.experiments import REPORTED
+from orabook.experiments.summaries import summary
 from orabook.laws import count_in_sets_law, mean_bound, single_step_law
 from orabook.place import book_file
 from orabook.single_step import simulate_single_step
@@ -164,8 +165,8 @@ def _adaptive_dpsgd(ratios: Sequence[int], feedback: Feedback, trials: int) -> p
         counts = simulate_single_step(
             _one_step(ratio), 1.0, feedback=feedback, trials=trials, seed=1
         )
-        summary = experiments.summary(counts, 0.05, 1e-5, proved=feedback != "full")
-        rows.append({"x": ratio, **summary})
+        means = summary(counts, 0.05, 1e-5, proved=feedback != "full")
+        rows.append({"x": ratio, **means})
     return pd.DataFrame(rows)
 
 

@@ -13,15 +13,19 @@ from itertools import product
 import pandas as pd
 from tqdm import tqdm
 
-from orabook.experiments import CROWDED, elements_of, summary
+from orabook.experiments.grids import elements_of
+from orabook.experiments.ladder import CROWDED
+from orabook.experiments.summaries import summary
 from orabook.studies.ceiling import best_guesses
 from oralib.bounds import Counts, Exact, valid_lower_bound, valid_rule
 from oralib.dpsgd import DpSgd, Dropping, simulate_dpsgd, simulate_hopping, simulate_likelihood
 from oralib.dpsgd.accounting import certified_epsilon
 
-#: The paper's main setting: coordinates, and the level of its bounds.
+#: The paper's main setting: the number of coordinates, the claim, and the level of its bounds.
 D = 1000
-EPSILON, DELTA, BETA = 2.0, 1e-5, 0.05
+EPSILON = 2.0
+DELTA = 1e-5
+BETA = 0.05
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Method:
     The number of guesses is fixed in advance; ``play(dpsgd, k, trials=..., seed=...)`` is the game.
     """
 
-    words: str
+    description: str
     per_coordinate: int
     guesses: int
     play: Callable[..., Counts]
@@ -53,9 +57,16 @@ METHODS = {
     "crowding": Method("hop, drop and crowd", 100, 350, _CROWDING),
 }
 
+#: The ways of auditing of :func:`bound_map`, by name.
+MAPPED_GAMES: dict[str, Callable[..., Counts]] = {
+    "staying": simulate_dpsgd,
+    "one-way": _ONE_WAY,
+    "hopping": simulate_hopping,
+}
+
 
 def best_bounds(methods: Iterable[str] = tuple(METHODS), *, trials: int = 1000) -> pd.DataFrame:
-    """The valid bound of each way of auditing that we compare, a row per method.
+    """The valid bound of each way of auditing that the book compares, a row for each method.
 
     Columns ``bound`` and ``bound_se`` are the mean of :func:`oralib.valid_lower_bound` over the
     audits and its standard error, ``steinke`` that of the paper's rule, ``above`` the share of
@@ -70,16 +81,30 @@ def best_bounds(methods: Iterable[str] = tuple(METHODS), *, trials: int = 1000) 
         means = summary(counts, BETA, DELTA)
         bounds = valid_lower_bound(counts, beta=BETA, delta=DELTA)
         isolated = replace(dpsgd, d=dpsgd.n)
-        run = dpsgd.sigma, DELTA, dpsgd.steps, dpsgd.sample_rate
-        certified = certified_epsilon(*run, accountant="pld")
-        row = {"method": name, "words": method.words, "n": dpsgd.n, "k": method.guesses}
-        row |= {"feedback": counts.feedback, "rule": valid_rule(counts, DELTA).name}
-        row |= {"bound": means["valid"], "bound_se": means["valid_se"]}
-        row |= {"steinke": means["bound"], "steinke_se": means["bound_se"]}
-        row |= {"estimation": means["estimation"], "efficacy": means["efficacy"]}
-        row["ceiling"] = best_guesses(isolated, "steps", Exact(), BETA, DELTA)[1]
-        row |= {"certified": certified, "above": float((bounds > certified).mean())}
-        rows.append({**row, "trials": counts.trials})
+        _, ceiling = best_guesses(isolated, "steps", Exact(), BETA, DELTA)
+        certified = certified_epsilon(
+            dpsgd.sigma, DELTA, dpsgd.steps, dpsgd.sample_rate, accountant="pld"
+        )
+        rows.append(
+            {
+                "method": name,
+                "words": method.description,
+                "n": dpsgd.n,
+                "k": method.guesses,
+                "feedback": counts.feedback,
+                "rule": valid_rule(counts, DELTA).name,
+                "bound": means["valid"],
+                "bound_se": means["valid_se"],
+                "steinke": means["bound"],
+                "steinke_se": means["bound_se"],
+                "estimation": means["estimation"],
+                "efficacy": means["efficacy"],
+                "ceiling": ceiling,
+                "certified": certified,
+                "above": float((bounds > certified).mean()),
+                "trials": counts.trials,
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -98,13 +123,9 @@ def bound_map(
     """
     rows = []
     grid = list(product(epsilons, elements_of(ratios, D), methods, guesses))
-    for epsilon, n, word, k in tqdm(grid, disable=None, leave=False):
+    for epsilon, n, method, k in tqdm(grid, disable=None, leave=False):
         dpsgd = DpSgd.calibrated(epsilon, DELTA, n=n, d=D)
-        counts = _MAPPED_GAMES[word](dpsgd, k, trials=trials, seed=0)
-        labels = {"epsilon": epsilon, "method": word, "x": n / D, "n": n, "k": k}
-        rows.append({**labels, **summary(counts, BETA, DELTA)})
+        counts = MAPPED_GAMES[method](dpsgd, k, trials=trials, seed=0)
+        point = {"epsilon": epsilon, "method": method, "x": n / D, "n": n, "k": k}
+        rows.append({**point, **summary(counts, BETA, DELTA)})
     return pd.DataFrame(rows)
-
-
-_MAPPED_GAMES: dict[str, Callable[..., Counts]] = {"staying": simulate_dpsgd}
-_MAPPED_GAMES |= {"one-way": _ONE_WAY, "hopping": simulate_hopping}
