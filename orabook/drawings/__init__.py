@@ -16,6 +16,12 @@ from orabook.drawings.canaries import (
     hopping_canaries,
 )
 
-__all__ = ["canaries_in_a_loop", "canaries_on_coordinates", "hopping_canaries"]
-__all__ += ["idea_of_the_exact_bound"]
-__all__ += ["one_run_game", "three_gaps", "ways_of_feedback"]
+__all__ = [
+    "canaries_in_a_loop",
+    "canaries_on_coordinates",
+    "hopping_canaries",
+    "idea_of_the_exact_bound",
+    "one_run_game",
+    "three_gaps",
+    "ways_of_feedback",
+]

@@ -1,4 +1,4 @@
-"""What an audit is and what it cannot see: the game, its gaps, feedback, and the exact bound."""
+"""The idea of an audit, and its limits: the game, its gaps, feedback, and the exact bound."""
 
 from typing import Any
 
@@ -17,15 +17,16 @@ from oralib.ground.types import PLAYED
 def one_run_game() -> Picture:
     """The one-run game, from the coins at the top to the bound at the bottom."""
     coins = (True, False, False, True, True, False, True, False)
-    # What the output seems to say about each element; the fifth is wrong, two say nothing.
-    seen = np.array([0.85, 0.04, -0.75, 0.9, -0.7, -0.04, 0.75, -0.85])
-    guesses = [None if abs(x) < 0.1 else bool(x > 0) for x in seen]
-    right = sum(guess == coin for guess, coin in zip(guesses, coins, strict=True))
-    taken = sum(guess is not None for guess in guesses)
+    # The evidence in the output about each element: misleading for the fifth, weak for two.
+    evidence = np.array([0.85, 0.04, -0.75, 0.9, -0.7, -0.04, 0.75, -0.85])
+    guesses = [None if abs(x) < 0.1 else bool(x > 0) for x in evidence]
+    v = sum(guess == coin for guess, coin in zip(guesses, coins, strict=True))
+    r = sum(guess is not None for guess in guesses)
 
     page = Page(5.98)
     columns = 1.76 + 0.53 * np.arange(len(coins))
-    middle, span = columns.mean(), columns[-1] - columns[0] + 0.56
+    middle = columns.mean()
+    span = columns[-1] - columns[0] + 0.56
     rows = {"n fair coins": 5.66, "dataset": 5.04, "output": 3.36, "guesses": 2.48, "right?": 1.92}
     tossed, dataset, output, guessed, compared = rows.values()
     for word, y in rows.items():
@@ -41,19 +42,20 @@ def one_run_game() -> Picture:
 
     page.box(middle, output, span, 0.68, facecolor="white", edgecolor=GREY, linewidth=1)
     x = np.linspace(middle - span / 2 + 0.1, middle + span / 2 - 0.1, 220)
-    bumps = np.exp(-(((x[:, None] - columns) / 0.17) ** 2)) @ seen
+    bumps = np.exp(-(((x[:, None] - columns) / 0.17) ** 2)) @ evidence
     noise = np.random.default_rng(5).normal(0, 0.11, x.size)
     page.line(x, output + 0.25 * (bumps + noise), linewidth=1.3, color="black")
     page.arrow((middle, 2.99), (middle, 2.73))
 
     for x, coin, guess in zip(columns, coins, guesses, strict=True):
         page.guess(x, guessed, guess, compared)
+        if guess is None:
+            continue
         mark, colour = (RIGHT, GREEN) if guess == coin else (WRONG, RED)
-        if guess is not None:
-            page.say(x, compared, mark, 18, color=colour, fontweight="bold")
+        page.say(x, compared, mark, 18, color=colour, fontweight="bold")
 
     page.line([middle - span / 2, middle + span / 2], [1.64, 1.64], linewidth=1)
-    page.say(middle, 1.34, f"v = {right} right of r = {taken} taken", 14)
+    page.say(middle, 1.34, f"v = {v} right of r = {r} taken", 14)
     page.arrow((middle, 1.12), (middle, 0.86))
     page.sign((middle, 0.48), (span, 0.62), "lower bound on ε", GREEN, LARGE)
     return page.picture
@@ -68,12 +70,14 @@ def three_gaps() -> Picture:
         "rare outputs": "one output\nof many tells\neverything",
         "interference": "elements hide\neach other\nin sums",
     }
-    colours, centres, y = (BLUE, RED, GREEN), (1.03, 3.0, 4.95), 3.28
-    for x, colour, (name, words) in zip(centres, colours, gaps.items(), strict=True):
+    colours = (BLUE, RED, GREEN)
+    centres = (1.03, 3.0, 4.95)
+    y = 3.28
+    for x, colour, (name, text) in zip(centres, colours, gaps.items(), strict=True):
         page.say(x, 4.42, name, 14, color=colour, fontweight="bold")
-        page.say(x, 1.83, words)
+        page.say(x, 1.83, text)
 
-    for i, j in np.ndindex(5, 5):  # many elements, one of them seen
+    for i, j in np.ndindex(5, 5):  # many elements, one of them revealed
         place = centres[0] + 0.33 * (i - 2), y + 0.33 * (j - 2)
         if (i, j) == (3, 3):
             page.disc(*place, 0.12, color=BLUE, linewidth=0)
@@ -99,11 +103,13 @@ def three_gaps() -> Picture:
     page.disc(*total, 0.31, facecolor=GREEN, edgecolor="white", linewidth=3)
     page.say(*total, "3", 18, color="white", fontweight="bold", zorder=4)
 
-    floor, height = 0.68, 0.36  # the accuracies, and the three gaps between them
+    # A bar of the accuracies, and of the three gaps between them.
+    floor = 0.68
+    height = 0.36
     edges = (0.3, 2.1, 3.3, 4.5, 5.7)
-    shades = ((GREY, 1.0), *((colour, 0.5) for colour in colours))
-    for left, right, (colour, alpha) in zip(edges[:-1], edges[1:], shades, strict=True):
-        page.bar(left, floor, right - left, height, color=colour, alpha=alpha)
+    shades = ((GREY, 1.0), (BLUE, 0.5), (RED, 0.5), (GREEN, 0.5))
+    for start, end, (colour, alpha) in zip(edges[:-1], edges[1:], shades, strict=True):
+        page.bar(start, floor, end - start, height, color=colour, alpha=alpha)
     page.say((edges[0] + edges[1]) / 2, floor + height / 2, "accuracy", color="white")
     for x in (edges[1], edges[-1]):
         page.line([x, x], [floor - 0.1, floor + height + 0.1], color="black", linewidth=2)
@@ -122,57 +128,68 @@ def _worst_law(v: int, r: int, level: float, leaks: float) -> NDArray[np.float64
 
 
 def _gain_from_a_leak(v: int, r: int, level: float) -> NDArray[np.float64]:
-    """How much the chance of v right guesses gains by a leak from j - 1 to j, j = 1, ..., r."""
+    """The gain in the chance of v right guesses by a leak from j - 1 to j, for j = 1, ..., r."""
     j = np.arange(1, r + 1)
     law = scipy.stats.binom.pmf(np.arange(r + 1), r, p(level))
-    below, from_here = np.cumsum(law), np.cumsum(law[::-1])[::-1]
-    gain = from_here[np.maximum(v, j)] * below[np.minimum(v, j) - 1]
+    at_most = np.cumsum(law)
+    at_least = np.cumsum(law[::-1])[::-1]
+    gain = at_least[np.maximum(v, j)] * at_most[np.minimum(v, j) - 1]
     return gain / (j * law[j])
 
 
 @in_house_style
 def ways_of_feedback() -> Picture:
-    """What the guesser is told as it goes, and which bound is valid for ε-DP if r is not fixed."""
+    """Kinds of feedback to a guesser, and which bound is valid for ε-DP if r is not fixed."""
     page = Page(4.5)
     coins = (True, False, False, True, True)
     guesses = (None, False, None, True, False)
     columns = 1.48 + 0.58 * np.arange(len(coins))
-    said, time, *heights = 4.15, 3.53, 2.9, 2.1, 1.3
+    height_of_guesses = 4.15
+    height_of_time = 3.53
+    heights = (2.9, 2.1, 1.3)
 
-    page.say(0.12, said, "guesses", ha="left")
-    page.say(0.12, time, "guesser\nis told", ha="left")
-    page.arrow((columns[0] - 0.3, time), (columns[-1] + 0.38, time), linewidth=1.2)
-    page.say(columns[-1] + 0.45, time, "time", SMALL, ha="left", color=GREY)
+    page.say(0.12, height_of_guesses, "guesses", ha="left")
+    page.say(0.12, height_of_time, "guesser\nis told", ha="left")
+    start = (columns[0] - 0.3, height_of_time)
+    end = (columns[-1] + 0.38, height_of_time)
+    page.arrow(start, end, linewidth=1.2)
+    page.say(columns[-1] + 0.45, height_of_time, "time", SMALL, ha="left", color=GREY)
     for x, guess in zip(columns, guesses, strict=True):
-        page.guess(x, said, guess, said - 0.27)
+        page.guess(x, height_of_guesses, guess, height_of_guesses - 0.27)
 
     for feedback, y in zip(PLAYED, heights, strict=True):
-        words = f"{'without' if feedback == 'none' else feedback}\nfeedback"
-        page.say(0.12, y, words, ha="left", fontweight="bold")
+        name = f"{'without' if feedback == 'none' else feedback}\nfeedback"
+        page.say(0.12, y, name, ha="left", fontweight="bold")
         for x, coin, guess in zip(columns, coins, guesses, strict=True):
             if feedback == "full" or (feedback == "one-way" and guess is None):
                 page.coin(x, y, coin, BLUE)
             else:
                 page.disc(x, y, 0.2, fill=False, edgecolor=GREY, linestyle=":", linewidth=1.3)
-        valid, paper = valid_bound(feedback, False, 0.0), Pure.name
+        valid = valid_bound(feedback, False, 0.0)
         verdicts = [(RIGHT, valid, GREEN)]
-        if valid != paper:
-            verdicts.insert(0, (WRONG, paper, RED))
-        for i, (mark, words, colour) in enumerate(verdicts):
-            at = y + 0.17 * (len(verdicts) - 1) - 0.34 * i
-            page.say(4.27, at, mark, 17, color=colour, fontweight="bold")
-            page.say(4.46, at, words, ha="left")
-    words = f"{RIGHT} valid   {WRONG} not valid   (for δ = 0, r not fixed)"
-    page.say(WIDTH / 2, 0.42, words, color=GREY)
+        if valid != Pure.name:
+            verdicts.insert(0, (WRONG, Pure.name, RED))
+        for i, (mark, bound, colour) in enumerate(verdicts):
+            height = y + 0.17 * (len(verdicts) - 1) - 0.34 * i
+            page.say(4.27, height, mark, 17, color=colour, fontweight="bold")
+            page.say(4.46, height, bound, ha="left")
+    legend = f"{RIGHT} valid   {WRONG} not valid   (for δ = 0, r not fixed)"
+    page.say(WIDTH / 2, 0.42, legend, color=GREY)
     return page.picture
 
 
 @in_house_style
 def idea_of_the_exact_bound() -> Picture:
-    """How the worst (ε, δ)-DP mechanism uses its δ: all of it for the step to the threshold."""
-    v, r, level, leaks = 17, 20, 1.0, 1.6
-    first, left, pitch, floor = 9, 0.5, 0.455, 1.95
-    without, worst = (_worst_law(v, r, level, x) for x in (0.0, leaks))
+    """The worst (ε, δ)-DP mechanism, which uses all of its δ for the step to the threshold."""
+    v = 17
+    r = 20
+    level = 1.0
+    first = 9
+    left = 0.5
+    pitch = 0.455
+    floor = 1.95
+    without = _worst_law(v, r, level, 0.0)
+    worst = _worst_law(v, r, level, 1.6)
     gains = _gain_from_a_leak(v, r, level)
     page = Page(5.3)
 
@@ -181,9 +198,10 @@ def idea_of_the_exact_bound() -> Picture:
 
     scale = 2.1 / without.max()
     for k in range(first, r + 1):
-        bar = place(k) - 0.18, floor, 0.36
-        page.bar(*bar, scale * worst[k], color=ORANGE if k >= v else BLUE)
-        page.bar(*bar, scale * without[k], fill=False, linestyle=":", linewidth=1.4)
+        colour = ORANGE if k >= v else BLUE
+        dotted: Any = {"fill": False, "linestyle": ":", "linewidth": 1.4}
+        page.bar(place(k) - 0.18, floor, 0.36, scale * worst[k], color=colour)
+        page.bar(place(k) - 0.18, floor, 0.36, scale * without[k], **dotted)
     edges = place(first - 0.5), place(r + 0.5)
     page.line(edges, [floor, floor], color="black", linewidth=1.4)
     step = place(v - 0.5)
@@ -194,8 +212,8 @@ def idea_of_the_exact_bound() -> Picture:
     page.say(1.55, 4.87, "below v: all rarer\nby the same factor", color=BLUE, fontweight="bold")
     page.say(5.1, 4.0, "v or more:\nlikelier", fontweight="bold")
     page.say(1.0, 3.45, "dotted: δ = 0", color=GREY)
-    start, end = (place(v - 1), 4.0), (place(v), 4.0)
-    page.arrow(start, end, connectionstyle="arc3,rad=-0.6", color=RED, linewidth=2.4)
+    bent: Any = {"connectionstyle": "arc3,rad=-0.6", "color": RED, "linewidth": 2.4}
+    page.arrow((place(v - 1), 4.0), (place(v), 4.0), **bent)
     page.say(step, 4.87, "all of δ goes\ninto this step", color=RED, fontweight="bold")
 
     low = 0.3

@@ -14,14 +14,16 @@ from orabook.figures.style import BLUE, GREY, ORANGE, RED, Picture, in_house_sty
 @in_house_style
 def canaries_on_coordinates() -> Picture:
     """DP-SGD with one canary on each coordinate, and with four."""
-    height, floor, unit = 4.75, 1.6, 0.4
+    height = 4.75
+    floor = 1.6
+    unit = 0.4
     page = Page(height)
     panels = {
         "one canary on\neach coordinate": "1 0 1 1 0",
         "four canaries on\neach coordinate": "1001 1111 0100 0000 1011",
     }
-    words = ("each stands alone,\nbut they are few", "more of them, but most\nhide each other")
-    for left, (title, coordinates), below in zip((0.33, 3.3), panels.items(), words, strict=True):
+    texts = ("each stands alone,\nbut they are few", "more of them, but most\nhide each other")
+    for left, (title, coordinates), below in zip((0.33, 3.3), panels.items(), texts, strict=True):
         middle = left + 1.21
         page.say(middle, height - 0.4, title, 14, fontweight="bold")
         page.line([left, left + 2.42], [floor, floor], color="black", linewidth=1.4, zorder=4)
@@ -38,34 +40,45 @@ def canaries_on_coordinates() -> Picture:
 @in_house_style
 def hopping_canaries() -> Picture:
     """Nine canaries on three coordinates for four steps, which stay, or hop."""
-    height, top, cell, row = 3.95, 2.95, 0.86, 0.52
+    height = 3.95
+    top = 2.95
+    cell = 0.86
+    row = 0.52
     page = Page(height)
     panels = {
         "they stay": ("ABC DEF GHI",) * 4,
         "they hop": ("ABC DEF GHI", "DHB AGF EIC", "FIB CEG HAD", "EAI BHG CDF"),
     }
-    words = ("A meets B and C\nin every step", "A meets others\nin each step")
-    for left, (title, steps), below in zip((0.47, 3.34), panels.items(), words, strict=True):
+    texts = ("A meets B and C\nin every step", "A meets others\nin each step")
+    for left, (title, steps), below in zip((0.47, 3.34), panels.items(), texts, strict=True):
         middle = left + 1.5 * cell
         page.say(middle, height - 0.3, title, 14, fontweight="bold")
         for t, places in enumerate(steps):
             y = top - row * t
             for j, names in enumerate(places.split()):
-                x = left + cell * (j + 0.5)
-                near = "A" in names
-                edge, line = (ORANGE, 2.4) if near else (GREY, 0.8)
-                look: Any = {"facecolor": "white", "edgecolor": edge, "linewidth": line}
-                page.box(x, y, cell - 0.06, row - 0.08, **look)
-                for i, name in enumerate(names):
-                    colour = RED if name == "A" else BLUE if near else GREY
-                    place = x + 0.255 * (i - 1)
-                    page.disc(place, y, 0.12, color=colour, linewidth=0)
-                    page.say(place, y, name, 11, color=ink_on(colour), zorder=4)
+                _canaries_of_cell(page, left + cell * (j + 0.5), y, cell, row, names)
         page.say(middle, 0.55, below)
     for t in range(4):
         page.say(0.24, top - row * t, str(t + 1), SMALL, color=GREY)
     page.say(0.3, top + 0.42, "step", SMALL, color=GREY)
     return page.picture
+
+
+def _canaries_of_cell(
+    page: Page, x: float, y: float, width: float, height: float, names: str
+) -> None:
+    """Draw a coordinate in a step, with its canaries; the one with A stands out."""
+    has_a = "A" in names
+    edge = ORANGE if has_a else GREY
+    line = 2.4 if has_a else 0.8
+    look: Any = {"facecolor": "white", "edgecolor": edge, "linewidth": line}
+    page.box(x, y, width - 0.06, height - 0.08, **look)
+    neighbour = BLUE if has_a else GREY
+    for i, name in enumerate(names):
+        colour = RED if name == "A" else neighbour
+        place = x + 0.255 * (i - 1)
+        page.disc(place, y, 0.12, color=colour, linewidth=0)
+        page.say(place, y, name, 11, color=ink_on(colour), zorder=4)
 
 
 @in_house_style
@@ -76,13 +89,12 @@ def canaries_in_a_loop() -> Picture:
     at = dict(zip(parts, 0.52 + 0.99 * np.arange(6), strict=True))
     for part, x in at.items():
         page.sign((x, 1.75), (0.84, 0.5), part, GREY if part != "noise" else BLUE)
-    for x in list(at.values())[1:]:
-        page.arrow((x - 0.56, 1.75), (x - 0.43, 1.75), mutation_scale=9)
+    for part in parts[1:]:
+        page.arrow((at[part] - 0.56, 1.75), (at[part] - 0.43, 1.75), mutation_scale=9)
     for part in parts[1:]:
         page.arrow((at[part], 2.02), (at[part], 2.6), color=ORANGE)
-    page.sign(
-        ((at["sample"] + at["step"]) / 2, 2.88), (4.8, 0.5), "as the accountant was told?", ORANGE
-    )
+    middle = (at["sample"] + at["step"]) / 2
+    page.sign((middle, 2.88), (4.8, 0.5), "as the accountant was told?", ORANGE)
     page.arrow((at["sum"], 0.72), (at["sum"], 1.48), color=RED)
     page.say(at["sum"] - 0.75, 1.1, "stay in the sum", SMALL, color=RED)
     page.sign((1.95, 0.45), (3.7, 0.5), "canaries, each with a coin", RED)
@@ -93,21 +105,27 @@ def canaries_in_a_loop() -> Picture:
 
 
 def _coordinate(page: Page, x: float, floor: float, unit: float, coins: Sequence[int]) -> None:
-    """The noisy sum of a coordinate, its canaries below, and what a guesser makes of it above."""
-    count, most = sum(coins), len(coins)
-    extreme = count in (0, most)
-    colour, full = (BLUE, 1.0) if extreme else (GREY, 0.6)
+    """Draw the noisy sum of a coordinate, its canaries below and a guesser's verdict above."""
+    count = sum(coins)
+    canaries = len(coins)
+    is_extreme = count in (0, canaries)
+    colour = BLUE if is_extreme else GREY
     heights = np.linspace(0, count + 1.0, 200)  # a column that fades as noise blurs its height
-    ink = full * scipy.special.ndtr((count - heights) / 0.33)
+    ink = (1.0 if is_extreme else 0.6) * scipy.special.ndtr((count - heights) / 0.33)
     image = np.array([[(*to_rgb(colour), alpha)] for alpha in ink])
     place = x - 0.15, x + 0.15, floor, floor + (count + 1.0) * unit
     look: Any = {"origin": "lower", "aspect": "auto", "interpolation": "bilinear", "zorder": 2}
     page.axes.imshow(image, extent=place, **look)
     for i, coin in enumerate(coins):
-        across, down = (0.0, 0.0) if most == 1 else (0.1 * (2 * (i % 2) - 1), 0.21 * (i // 2))
+        across = 0.0 if canaries == 1 else 0.1 * (2 * (i % 2) - 1)
+        down = 0.0 if canaries == 1 else 0.21 * (i // 2)
         fill = colour if coin else "white"
         page.disc(x + across, floor - 0.22 - down, 0.085, facecolor=fill, edgecolor=colour)
-    word = ("in" if count else "out") if extreme else "?"
-    verdict = word if most == 1 or not extreme else f"all\n{word}"
-    y = floor + unit * (count + 1) + (0.12 if most > 1 and extreme else 0)
+    y = floor + unit * (count + 1)
+    verdict = "?"
+    if is_extreme:
+        verdict = "in" if count else "out"
+        if canaries > 1:
+            verdict = f"all\n{verdict}"
+            y += 0.12
     page.say(x, y, verdict, color=colour, fontweight="bold")

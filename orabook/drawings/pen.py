@@ -8,13 +8,16 @@ from numpy.typing import ArrayLike
 from orabook.figures.style import GREY, ORANGE, Picture, ink_on
 
 WIDTH = 6.0  # inches
-TEXT, SMALL, LARGE = 13, 12, 15  # points
+TEXT = 13  # points, as the next two
+SMALL = 12
+LARGE = 15
 LINE = 1.3  # between lines of text, in units of their size
-RIGHT, WRONG = "✓", "✗"
+RIGHT = "✓"
+WRONG = "✗"
 
 
 class Page:
-    """An empty picture with axes over all of it, and what can be drawn there."""
+    """An empty picture with axes over all of it, and functions that draw there."""
 
     def __init__(self, height: float) -> None:
         self.picture = Picture(figsize=(WIDTH, height))
@@ -23,9 +26,10 @@ class Page:
         self.axes.set_ylim(0, height)
         self.axes.set_axis_off()
 
-    def say(self, x: float, y: float, words: str, size: float = TEXT, **style: Any) -> None:
-        """Words whose middle is at height y, in lines at equal distances, whatever their tails."""
-        lines, em = words.split("\n"), size / 72
+    def say(self, x: float, y: float, text: str, size: float = TEXT, **style: Any) -> None:
+        """Write a text whose middle is at height y, in lines at equal distances."""
+        lines = text.split("\n")
+        em = size / 72  # inches
         look: Any = {"ha": "center", "va": "baseline", "fontsize": size} | style
         for i, line in enumerate(lines):
             above = LINE * em * ((len(lines) - 1) / 2 - i) - 0.35 * em
@@ -38,16 +42,16 @@ class Page:
         self.axes.add_patch(Rectangle((left, floor), width, height, **{"linewidth": 0} | style))
 
     def box(self, x: float, y: float, width: float, height: float, **style: Any) -> None:
-        """A box with round corners around (x, y)."""
+        """Draw a box with round corners around (x, y)."""
         round_corners = BoxStyle.Round(pad=0, rounding_size=0.09)
         look: Any = {"boxstyle": round_corners, "linewidth": 1.6, "zorder": 2} | style
         self.axes.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height, **look))
 
-    def sign(self, place: Any, size: Any, words: str, colour: str, points: int = TEXT) -> None:
-        """A coloured box with words in it."""
+    def sign(self, place: Any, size: Any, text: str, colour: str, points: int = TEXT) -> None:
+        """Draw a coloured box with a text in it."""
         x, y = place
         self.box(x, y, *size, facecolor=colour, linewidth=0)
-        self.say(x, y, words, points, color=ink_on(colour), fontweight="bold", zorder=4)
+        self.say(x, y, text, points, color=ink_on(colour), fontweight="bold", zorder=4)
 
     def arrow(self, start: Any, end: Any, **style: Any) -> None:
         look: Any = {"color": GREY, "linewidth": 1.8, "arrowstyle": "-|>", "mutation_scale": 15}
@@ -59,14 +63,14 @@ class Page:
         self.axes.plot(x, y, **look | style)
 
     def coin(self, x: float, y: float, included: bool, colour: str) -> None:
-        """A coin, full with the word "in", or hollow with the word "out"."""
+        """Draw a coin, full with the word "in", or hollow with the word "out"."""
         self.disc(x, y, 0.2, facecolor=colour if included else "white", edgecolor=colour)
-        hollow = "black" if colour == ORANGE else colour  # orange words on white are too pale
-        ink = ink_on(colour) if included else hollow
+        ink_on_white = "black" if colour == ORANGE else colour  # orange words are too pale
+        ink = ink_on(colour) if included else ink_on_white
         self.say(x, y, "in" if included else "out", 11, color=ink, zorder=4, fontweight="bold")
 
     def guess(self, x: float, y: float, included: bool | None, below: float) -> None:
-        """The coin that is guessed; or, for an abstention, three dashes and the word below."""
+        """Draw the coin that is guessed; or, for an abstention, three dashes and the word below."""
         if included is not None:
             self.coin(x, y, included, ORANGE)
             return

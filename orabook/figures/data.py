@@ -16,10 +16,11 @@ from PIL import Image, PngImagePlugin
 #: The name of the text chunk.
 CHUNK = "oralib:data"
 
-#: ``low`` and ``high`` are the ends of a band or of error bars, ``value`` is that of a cell.
+#: The columns of a table: ``low`` and ``high`` are the ends of a band or of error bars, ``value``
+#: is the number of a cell.
 COLUMNS = ("panel", "series", "x", "y", "low", "high", "value")
 
-#: What is drawn on some axes, a row for every point, bar or cell.
+#: Axes, and a row for every point, bar or cell that is drawn on them.
 Note = tuple[Axes, list[dict[str, Any]]]
 
 
@@ -49,14 +50,16 @@ def table_of(notes: Sequence[Note]) -> pd.DataFrame:
 
 
 def _name(axes: Axes, panels: int) -> str:
-    """What a panel is called; one alone need not have a name."""
-    name = axes.get_gid() or axes.get_title() or (axes.get_ylabel() if panels > 1 else "")
+    """The name of a panel; a picture with one panel need not have a name for it."""
+    y_label = axes.get_ylabel() if panels > 1 else ""
+    name = axes.get_gid() or axes.get_title() or y_label
     return " ".join(name.split())
 
 
 def with_data(image: Image.Image, table: pd.DataFrame) -> bytes:
     """The PNG of an image that carries a table."""
-    chunks, buffer = PngImagePlugin.PngInfo(), BytesIO()
+    chunks = PngImagePlugin.PngInfo()
+    buffer = BytesIO()
     if len(table):
         chunks.add_itxt(CHUNK, table.map(_six_digits).to_csv(index=False), zip=True)
     image.save(buffer, "PNG", optimize=True, pnginfo=chunks)
@@ -71,7 +74,8 @@ def data_in(png: bytes) -> str | None:
 
 
 def _six_digits(entry: Any) -> Any:
-    """A number as a program reads it: six digits, but whole numbers in full."""
+    """Write a number as a program reads it: six digits, but whole numbers in full."""
     if not isinstance(entry, float) or not np.isfinite(entry):
         return entry
-    return f"{entry:.0f}" if entry == np.round(entry) and abs(entry) < 1e15 else f"{entry:.6g}"
+    is_whole = entry == np.round(entry) and abs(entry) < 1e15
+    return f"{entry:.0f}" if is_whole else f"{entry:.6g}"

@@ -1,4 +1,4 @@
-"""What pictures are drawn with: axes, labels, legends, curves, points and lines."""
+"""The parts that pictures are drawn of: axes, labels, legends, curves, points and lines."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from orabook.figures.style import CYCLE, DASHES, LOOKS, REFERENCES, Picture
 
 MARKERS = "osD^v<>"
 
-#: How a line of reference is drawn.
+#: The style of a line of reference.
 DASHED: Any = {"color": "black", "linestyle": "--", "linewidth": 1.2}
 
 
@@ -40,16 +40,17 @@ def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
 
 
 def log_y(axes: Axes) -> None:
-    """A logarithmic y-axis, with the ticks of a logarithmic x-axis."""
+    """Make the y-axis logarithmic, with the ticks of a logarithmic x-axis."""
     if np.isfinite(axes.dataLim.minposy):
         axes.set_yscale("log")
         _log_ticks(axes.yaxis, *axes.get_ylim(), room=200)
 
 
 def _log_ticks(axis: Any, low: float, high: float, room: float) -> None:
-    """As many labels as there is room for, all in one style."""
-    many = high < (room if high < 1e5 else 30) * low  # long labels need more room
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if many else (1,)))
+    """Put as many labels on a logarithmic axis as there is room for, all in one style."""
+    longest = room if high < 1e5 else 30  # long labels need more room
+    has_room = high < longest * low
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if has_room else (1,)))
     axis.set_major_formatter(_Ticks())
     axis.set_minor_formatter(ticker.NullFormatter())
 
@@ -69,7 +70,7 @@ class _Ticks(ticker.Formatter):
 
 
 def looks(labels: Iterable[str]) -> dict[str, tuple[str, Any, str]]:
-    """Colour, dashes and marker of each series of a picture.
+    """Choose colour, dashes and marker of each series of a picture.
 
     Series of the table ``LOOKS`` look the same in every picture; others have none of the colours of
     the kinds that are there. Where a colour comes back, dashes and marker differ.
@@ -77,42 +78,53 @@ def looks(labels: Iterable[str]) -> dict[str, tuple[str, Any, str]]:
     >>> looks(["one-way feedback, 10 runs", "all guessed"])
     {'one-way feedback, 10 runs': ('#6A3D9A', '--', 'o'), 'all guessed': ('#0072B2', '-', 'o')}
     """
-    names, own, taken = list(labels), dict[str, tuple[str, Any]](), set[str]()
+    names = list(labels)
+    fixed: dict[str, tuple[str, Any]] = {}  # the looks of the table
+    reserved: set[str] = set()  # colours
     for label, kind in product(names, LOOKS.values()):
-        if look := _of(label, kind):
-            own[label] = look
-            taken |= {colour for colour, _ in kind.values()}
-    free = cycle([colour for colour in CYCLE if colour not in taken] or CYCLE)
-    found, turns = {}, Counter[str]()
+        look = _look_of(label, kind)
+        if look:
+            fixed[label] = look
+            reserved |= {colour for colour, _ in kind.values()}
+    free = cycle([colour for colour in CYCLE if colour not in reserved] or CYCLE)
+    chosen = {}
+    turns = Counter[str]()  # how many series have a colour already
     for label in names:
-        colour = own[label][0] if label in own else next(free)
-        place, turn = CYCLE.index(colour), turns[colour]
-        dashes = DASHES.index(own[label][1]) if label in own else place
+        colour = fixed[label][0] if label in fixed else next(free)
+        place = CYCLE.index(colour)
+        turn = turns[colour]
+        dashes = DASHES.index(fixed[label][1]) if label in fixed else place
         marker = MARKERS[(place + turn) % len(MARKERS)]
-        found[label] = colour, DASHES[(dashes + turn) % len(DASHES)], marker
+        chosen[label] = colour, DASHES[(dashes + turn) % len(DASHES)], marker
         turns[colour] += 1
-    return found
+    return chosen
 
 
-def _of(label: str, looks: Mapping[str, Any]) -> Any:
+def _look_of(label: str, looks: Mapping[str, Any]) -> Any:
     """The look of the name that a label is, or with which it begins; else None."""
-    of_name = (look for x, look in looks.items() if f"{label} ".startswith((f"{x} ", f"{x},")))
-    return next(of_name, None)
+    for name, look in looks.items():
+        if f"{label} ".startswith((f"{name} ", f"{name},")):
+            return look
+    return None
 
 
 def references(axes: Axes, levels: Mapping[str, float] | None, upright: bool = False) -> None:
-    """Reference lines across the axes, each with its own dashes."""
-    own = {label: _of(label, REFERENCES) for label in levels or {}}
-    free = cycle([dashes for dashes in DASHES[1:] if dashes not in own.values()])
+    """Draw reference lines across the axes, each with its own dashes."""
+    fixed = {label: _look_of(label, REFERENCES) for label in levels or {}}
+    free = cycle([dashes for dashes in DASHES[1:] if dashes not in fixed.values()])
     for label, value in (levels or {}).items():
-        shown = f"{label}, {value:.4g}" if upright else label
-        look = DASHED | {"label": shown, "linestyle": own[label] or next(free)}
-        (axes.axvline if upright else axes.axhline)(value, **look)
-        note(axes, series=label, **{"x" if upright else "y": [value]})
+        entry = f"{label}, {value:.4g}" if upright else label
+        look = DASHED | {"label": entry, "linestyle": fixed[label] or next(free)}
+        if upright:
+            axes.axvline(value, **look)
+            note(axes, series=label, x=[value])
+        else:
+            axes.axhline(value, **look)
+            note(axes, series=label, y=[value])
 
 
 def finish(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False, **options: int) -> Picture:
-    """The picture of these axes, with labels and a legend."""
+    """Put labels and a legend on the picture of these axes, and return it."""
     labels(axes, xlabel, ylabel, log_x)
     picture: Any = axes.figure
     legend(picture, **options)
@@ -120,44 +132,45 @@ def finish(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False, **options:
 
 
 def legend(picture: Picture, columns: int = 2, *, spare: int = 4) -> None:
-    """One legend above all panels, each label once; each row beyond ``spare`` adds height.
+    """Put one legend above all panels, each label once; a row beyond ``spare`` adds height.
 
     It has one column if it would be wider than the picture.
     """
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for axes in picture.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    entries: Any = {"handles": list(found.values()), "labels": list(found)}
-    if found:
+            handles.setdefault(label, handle)
+    if handles:
+        entries: Any = {"handles": list(handles.values()), "labels": list(handles)}
         drawn = picture.legend(**entries, loc="outside upper center", ncols=columns)
         if drawn.get_window_extent().width > picture.bbox.width:
             drawn.remove()
             columns = 1
             picture.legend(**entries, loc="outside upper center", ncols=columns)
-    rows = -(-len(found) // columns)
+    rows = -(-len(handles) // columns)
     picture.set_figheight(picture.get_figheight() + 0.25 * max(rows - spare, 0))  # in inches
 
 
 def curve(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None:
-    """A curve with a band of one standard error; points without a finite value are left out."""
+    """Draw a curve with a band of one standard error, where its values are finite."""
     x, y, *error = (np.asarray(part, dtype=float) for part in curve)
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"x and y of a curve must match, got shapes {x.shape} and {y.shape}")
-    shown = np.isfinite(y)
-    (line,) = axes.plot(x[shown], y[shown], **style)
-    columns = {"x": x[shown], "y": y[shown]}
+    is_finite = np.isfinite(y)
+    (line,) = axes.plot(x[is_finite], y[is_finite], **style)
+    columns = {"x": x[is_finite], "y": y[is_finite]}
     if error:
         spread = np.where(np.isfinite(error[0]), error[0], 0.0)
-        low, high = (y - spread)[shown], (y + spread)[shown]
+        low = (y - spread)[is_finite]
+        high = (y + spread)[is_finite]
         band: Any = {"color": line.get_color(), "linewidth": 0, "alpha": 0.25}
-        axes.fill_between(x[shown], low, high, **band)
+        axes.fill_between(x[is_finite], low, high, **band)
         columns |= {"low": low, "high": high}
     note(axes, series=series or style["label"], **columns)
 
 
 def points(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None:
-    """Simulated values with bars of one standard error, and no line between them."""
+    """Draw simulated values with bars of one standard error, and no line between them."""
     look = {"fmt": style.pop("marker", "o"), "capsize": 3, "linestyle": "none"} | style
     x, y, *error = (np.asarray(part, dtype=float) for part in curve)
     axes.errorbar(x, y, error[0] if error else None, **look)
@@ -165,7 +178,8 @@ def points(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> Non
     note(axes, series=series or style["label"], x=x, y=y, **ends)
 
 
-def write(axes: Axes, cell: Any, words: str, colour: str, **style: Any) -> None:
-    """Words in the middle of a cell, which is (row, column)."""
+def write(axes: Axes, cell: Any, text: str, colour: str, **style: Any) -> None:
+    """Write a text in the middle of a cell, which is (row, column)."""
     look: Any = {"ha": "center", "va": "center", "fontsize": 9.5} | style
-    axes.text(cell[1], cell[0], words, color=colour, **look)
+    row, column = cell
+    axes.text(column, row, text, color=colour, **look)

@@ -18,10 +18,19 @@ from PIL import Image
 
 from orabook.figures.data import Note, table_of, with_data
 
-BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-SKY, PINK, GREY, VIOLET, BROWN = "#56B4E9", "#CC79A7", "#555555", "#6A3D9A", "#8C5A00"
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+GREEN = "#009E73"
+RED = "#D55E00"
+SKY = "#56B4E9"
+PINK = "#CC79A7"
+GREY = "#555555"
+VIOLET = "#6A3D9A"
+BROWN = "#8C5A00"
+#: The colours of series, in the order in which they are given out.
 CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY, VIOLET, BROWN)
 
+#: The dashes of series, in the order of the colours.
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
 
@@ -29,7 +38,7 @@ def _in_turn(*names: str) -> dict[str, tuple[str, Any]]:
     return dict(zip(names, zip(CYCLE, DASHES, strict=False), strict=False))
 
 
-#: Colour and dashes of what comes back in many pictures: {kind: {how the label begins: look}}.
+#: Colour and dashes of series of many pictures: {kind: {beginning of the label: look}}.
 LOOKS: dict[str, dict[str, tuple[str, Any]]] = {
     "bound": {
         "exact bound": (BLUE, "-"),
@@ -47,7 +56,7 @@ LOOKS: dict[str, dict[str, tuple[str, Any]]] = {
     ),
     "privacy level": _in_turn("ε = 1", "ε = 2", "ε = 4", "ε = 8", "ε = 16"),
 }
-#: Dashes of levels, which are black.
+#: Dashes of reference levels, which are black, by the beginning of the label.
 REFERENCES = {"certified ε": "--", "exact ε": ":", "½, blind guessing": ":"}
 
 #: A curve: x and y, or x, y and the standard error of y.
@@ -71,8 +80,10 @@ STYLE: Any = {
     "text.usetex": False,
 }
 
-#: Dots per inch in the file and on the page: today's screens show more than one dot per pixel.
-_DOTS, _SHOWN = 200, 100
+#: Dots per inch in the file of a picture.
+_FILE_DOTS = 200
+#: Dots per inch on the page: fewer, as today's screens show more than one dot per pixel.
+_PAGE_DOTS = 100
 
 
 class Picture(Figure):
@@ -85,11 +96,11 @@ class Picture(Figure):
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         buffer = BytesIO()
         with matplotlib.rc_context(STYLE):
-            self.savefig(buffer, format="png", dpi=_DOTS)
+            self.savefig(buffer, format="png", dpi=_FILE_DOTS)
         image = Image.open(buffer).convert("RGB")
         # A drawing has few colours; a palette of them takes a third of the room.
         small = with_data(image.quantize(128, dither=Image.Dither.NONE), self.table())
-        width, height = (pixels * _SHOWN // _DOTS for pixels in image.size)
+        width, height = (pixels * _PAGE_DOTS // _FILE_DOTS for pixels in image.size)
         return small, {"width": width, "height": height}
 
     def table(self) -> pd.DataFrame:
@@ -109,8 +120,10 @@ def in_house_style(draw: Callable[..., Picture]) -> Callable[..., Picture]:
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever is easier to read on a colour."""
+    """Choose black or white, whichever is easier to read on a colour."""
     parts = np.array(matplotlib.colors.to_rgb(colour))
     linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     luminance = linear @ [0.2126, 0.7152, 0.0722]
-    return "black" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "white"
+    contrast_of_black = (luminance + 0.05) / 0.05
+    contrast_of_white = 1.05 / (luminance + 0.05)
+    return "black" if contrast_of_black > contrast_of_white else "white"
