@@ -39,7 +39,7 @@ def test_full_batches_have_a_normal_loss(steps, sigma):
 def test_contours_find_normal_tails(steps, sigma):
     """Trajectories of almost full batches, by the general way."""
     m = steps / (2 * sigma**2)
-    level, logs = isolated._step_tails(steps, 1 - 1e-13, sigma)
+    level, logs = isolated._tails("steps", steps, 1 - 1e-13, sigma)
     sf = [stats.norm.logsf(level, mean, np.sqrt(2 * m)) for mean in (m, -m)]
     for found, expected in zip(logs, (sf[0], sf[1], sf[0], sf[1]), strict=True):
         # On the lower side the batch's last 1e-13 shows, far out.
@@ -71,7 +71,7 @@ def test_trajectories_have_the_profile_of_an_accountant():
     import dp_accounting
     from dp_accounting import pld
 
-    level, (above1, above0, _, _) = isolated._step_tails(100, 0.1, SIGMA)
+    level, (above1, above0, _, _) = isolated._tails("steps", 100, 0.1, SIGMA)
     batch = dp_accounting.PoissonSampledDpEvent(0.1, dp_accounting.GaussianDpEvent(SIGMA))
     accountant = pld.PLDAccountant().compose(batch, 100)
     for epsilon in (0.5, 1.0, 1.815, 2.5, 4.0):

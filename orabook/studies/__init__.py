@@ -1,4 +1,4 @@
-"""What one chapter computes, or a table of ``book/data``."""
+"""Computations of single chapters, and of tables of ``book/data``, a file for each subject."""
 
 from orabook.laws import single_step_law
 from orabook.studies.ceiling import isolated_ceiling, isolated_law
@@ -22,17 +22,33 @@ from orabook.studies.success import after_guesses, probably_approximately_rr, su
 from orabook.studies.training import run_dpsgd
 from orabook.studies.universe import SampledChannel
 
-__all__ = ["Confidence", "SampledChannel", "SelfMutingResponse", "after_guesses", "best_bounds"]
-__all__ += ["bound_map", "common_size", "confidence", "epsilon_lower_bound_subsampled"]
-__all__ += ["feedback_at_its_best", "isolated_ceiling", "isolated_law", "isolated_limit"]
-__all__ += ["overclaims", "probably_approximately_rr"]
-__all__ += [
+__all__ = [
+    "Confidence",
+    "SampledChannel",
+    "SelfMutingResponse",
+    "after_guesses",
+    "audits_like_published",
+    "best_bounds",
+    "best_threshold_bounds",
+    "bound_map",
     "ceiling_of_means",
+    "common_size",
+    "confidence",
     "counts_power",
+    "epsilon_lower_bound_subsampled",
+    "feedback_at_its_best",
     "found_by_counts",
+    "isolated_ceiling",
+    "isolated_law",
+    "isolated_limit",
     "largest_capped_mean",
     "limits_of_runs",
+    "overclaims",
+    "probably_approximately_rr",
+    "profile_of",
+    "run_dpsgd",
+    "runs_or_pooled",
+    "single_step_law",
+    "stop_or_oppose_law",
+    "success_given_others",
 ]
-__all__ += ["profile_of", "runs_or_pooled"]
-__all__ += ["audits_like_published", "best_threshold_bounds"]
-__all__ += ["run_dpsgd", "single_step_law", "stop_or_oppose_law", "success_given_others"]

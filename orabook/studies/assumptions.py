@@ -101,10 +101,10 @@ def normal_bounds(
     """
     gap, squares, n_in, n_out = np.broadcast_arrays(gap, squares, n_in, n_out)
     mu = np.zeros(gap.shape)
-    known = (n_in > 0) & (n_out > 0) & (n_in + n_out > 2) & (squares > 0)
-    degrees = (n_in + n_out - 2)[known]
-    width = np.sqrt(1 / n_in[known] + 1 / n_out[known])
-    t = gap[known] / (np.sqrt(squares[known] / degrees) * width)
+    has_both = (n_in > 0) & (n_out > 0) & (n_in + n_out > 2) & (squares > 0)
+    degrees = (n_in + n_out - 2)[has_both]
+    width = np.sqrt(1 / n_in[has_both] + 1 / n_out[has_both])
+    t = gap[has_both] / (np.sqrt(squares[has_both] / degrees) * width)
     limit = scipy.special.nctdtrinc(degrees, 1 - beta, t) * (1 - 1e-6)  # it has seven digits
-    mu[known] = np.where(t > 0, np.maximum(limit, 0) * width, 0)
+    mu[has_both] = np.where(t > 0, np.maximum(limit, 0) * width, 0)
     return epsilon_of_mu(mu, np.full(mu.shape, delta))

@@ -1,4 +1,4 @@
-"""What isolated elements show: the exact law of the best audit, and the ceiling of its mean bounds.
+"""Audits of isolated elements: the exact law of the best one, and the ceiling of its mean bounds.
 
 Nothing is simulated; :func:`oralib.dpsgd.simulate_likelihood` plays these audits.
 """
@@ -30,12 +30,12 @@ def isolated_law(
     counts: int | None = None,
     side: Said = "both",
 ) -> Law:
-    """DP-SGD with a coordinate for each element, and k guesses at those of largest |Λ|.
+    """The law of k guesses at elements of largest |Λ|, in DP-SGD with a coordinate for each.
 
     No guesser with k guesses that sees no more than this has stochastically more right guesses;
     :mod:`orabook.studies.isolated` says why.
 
-    With ``counts`` there are about that many equally spaced values of v, each with the probability
+    With ``counts`` there are about ``counts`` equally spaced values of v, each with the probability
     of its neighbours. For means of smooth functions of v a few dozen are as good as all of them.
 
     >>> law = isolated_law(DpSgd(n=1000, sigma=2.4224), 100)
@@ -48,9 +48,9 @@ def isolated_law(
 def law_of_surest(elements: Confidence, n: int, k: int, *, counts: int | None = None) -> Law:
     """The law of right guesses at the k surest of n elements, all alike and independent."""
     k = arguments.integer("k", k, 1, n)
-    most = _guessed(elements)
-    if k > 0.9 * most * n and most < 0.99:
-        raise ValueError(f"k must be well below n · {most:.2f}, got k={k} and n={n}")
+    largest_share = _share_with_a_guess(elements)
+    if k > 0.9 * largest_share * n and largest_share < 0.99:
+        raise ValueError(f"k must be well below n · {largest_share:.2f}, got k={k} and n={n}")
     # The tail probability of the k-th largest, at the nodes of a Gaussian quadrature.
     nodes, weights = np.polynomial.hermite_e.hermegauss(20 if k > 40 else 60)
     weights /= weights.sum()
@@ -62,18 +62,22 @@ def law_of_surest(elements: Confidence, n: int, k: int, *, counts: int | None = 
     )
     level = elements.level_of(share)
     right, wrong = elements.at(level)
-    accuracy, last = right / (right + wrong), scipy.special.expit(level)
+    accuracy = right / (right + wrong)  # of the guesses above that level
+    last = scipy.special.expit(level)  # the chance that the k-th guess is right
     v = likely_counts(k, accuracy)
     stride = 1 if counts is None else max(1, (v.size - 1) // counts)
     v = v[::stride]
     # Of the k - 1 others, v - 1 are right if the last one is, and otherwise v.
-    others = [np.exp(log_pmfs(v - right, k - 1, accuracy[:, None])) for right in (0, 1)]
-    probability = weights @ (others[0] * (1 - last)[:, None] + others[1] * last[:, None])
+    if_last_is_wrong = np.exp(log_pmfs(v, k - 1, accuracy[:, None]))
+    if_last_is_right = np.exp(log_pmfs(v - 1, k - 1, accuracy[:, None]))
+    probability = weights @ (
+        if_last_is_wrong * (1 - last)[:, None] + if_last_is_right * last[:, None]
+    )
     return law_of(v, np.full(v.size, k), np.minimum(stride * probability, 1.0), n)
 
 
-def _guessed(elements: Confidence) -> float:
-    """The share of elements about which a guesser of these sides says something at all."""
+def _share_with_a_guess(elements: Confidence) -> float:
+    """The share of elements at which a guesser of the allowed sides can guess at all."""
     return float(np.exp(elements.log_right[0]) + np.exp(elements.log_wrong[0]))
 
 
@@ -89,11 +93,12 @@ def isolated_ceiling(
     beta: float = 0.05,
     side: Said = "both",
 ) -> pd.DataFrame:
-    """What the best guesser shows about DP-SGD with a coordinate for each element, against n.
+    """The best mean bound on DP-SGD with a coordinate for each element, against n.
 
-    It ``sees`` the ``"sum"`` of all steps or the ``"steps"``; ``rules`` are those of the bounds,
-    named in column ``rule``; ``side`` is what all guesses say. Column ``k`` is the best number of
-    guesses, of a grid with steps of 5%, and ``bound`` its mean bound.
+    The guesser ``sees`` the ``"sum"`` of all steps or the ``"steps"``; ``rules`` are those of the
+    bounds, named in column ``rule``; ``side`` is that of all guesses. Column ``k`` is the best
+    number of guesses, of a grid with steps of 5%, and ``bound`` its mean bound.
+
 
     >>> isolated_ceiling([1000], sees=["sum"], rules=[Exact()]).round(3)
       sees         rule     n    k  bound
@@ -101,43 +106,43 @@ def isolated_ceiling(
     """
     points = product(sees, rules, sizes)
     rows = []
-    for seen, rule, n in tqdm(list(points), disable=None, leave=False):
+    for view, rule, n in tqdm(list(points), disable=None, leave=False):
         dpsgd = DpSgd.calibrated(epsilon, delta, n=n, d=n, steps=steps, sample_rate=sample_rate)
-        k, bound = best_guesses(dpsgd, seen, rule, beta, delta, side)
-        rows.append({"sees": seen, "rule": rule.name, "n": n, "k": k, "bound": bound})
+        k, bound = best_guesses(dpsgd, view, rule, beta, delta, side)
+        rows.append({"sees": view, "rule": rule.name, "n": n, "k": k, "bound": bound})
     return pd.DataFrame(rows)
 
 
 def best_guesses(
-    dpsgd: DpSgd, seen: View, rule: Rule, beta: float, delta: float, side: Said = "both"
+    dpsgd: DpSgd, view: View, rule: Rule, beta: float, delta: float, side: Said = "both"
 ) -> tuple[int, float]:
     """The best number of guesses on a grid, and its mean bound."""
     leak = delta if side == "both" else delta / 2
     grid = np.unique(np.round(1.05 ** np.arange(0, log(dpsgd.n) / log(1.05) + 1)).astype(int))
-    most = _guessed(confidence(dpsgd, seen, side=side))
-    grid = grid[grid <= (dpsgd.n if most >= 0.99 else 0.9 * most * dpsgd.n)]
-    found: dict[int, float] = {}
+    share = _share_with_a_guess(confidence(dpsgd, view, side=side))
+    grid = grid[grid <= (dpsgd.n if share >= 0.99 else 0.9 * share * dpsgd.n)]
+    means: dict[int, float] = {}  # by the place on the grid
 
     def mean(i: int) -> float:
-        if i not in found:
-            law = _isolated_law(dpsgd, int(grid[i]), seen, side)
-            found[i] = mean_bound(law, beta=beta, delta=leak, rule=rule)
-        return found[i]
+        if i not in means:
+            law = _isolated_law(dpsgd, int(grid[i]), view, side)
+            means[i] = mean_bound(law, beta=beta, delta=leak, rule=rule)
+        return means[i]
 
     # Go up the grid in long steps until the bound is well below its best; then search around that.
     for i in range(0, len(grid), 8):
-        if mean(i) < 0.9 * max(found.values()):
+        if mean(i) < 0.9 * max(means.values()):
             break
     for stride in (4, 2, 1):
-        top = max(found, key=lambda i: found[i])
+        top = max(means, key=lambda i: means[i])
         for i in (top - stride, top + stride):
             if 0 <= i < len(grid):
                 mean(i)
-    top = max(found, key=lambda i: found[i])
-    return int(grid[top]), found[top]
+    top = max(means, key=lambda i: means[i])
+    return int(grid[top]), means[top]
 
 
 @lru_cache(maxsize=1024)
-def _isolated_law(dpsgd: DpSgd, guesses: int, seen: View, side: Said) -> Law:
-    """Computed once for all rules."""
-    return isolated_law(dpsgd, guesses, sees=seen, counts=80, side=side)
+def _isolated_law(dpsgd: DpSgd, guesses: int, view: View, side: Said) -> Law:
+    """The law of the best audit, which is computed once for all rules."""
+    return isolated_law(dpsgd, guesses, sees=view, counts=80, side=side)

@@ -20,7 +20,7 @@ from oralib import DpSgd
 from oralib.bounds import Exact
 from oralib.ground import arguments
 
-#: The ε of the conditions.
+#: The ε of the conditions of :func:`ceiling_of_means`, by default.
 EPSILONS = np.linspace(0.1, 2.0, 39)
 
 
@@ -33,7 +33,7 @@ def ceiling_of_means(
     epsilons: Iterable[float] = tuple(EPSILONS),
     lowest: int = 0,
 ) -> float:
-    """No audit of a training with k guesses at n = ``dpsgd.n`` elements has a larger mean bound.
+    """A mean bound that no audit of a training with k guesses at ``dpsgd.n`` elements exceeds.
 
     The bound is :class:`oralib.bounds.Exact`. Counts below ``lowest`` are
     taken together, which is faster and cannot make the ceiling lower. The value is that of a solver
@@ -65,7 +65,8 @@ def largest_mean(
     most that of ``leaks``.
     """
     places = np.arange(v.size - 1)
-    blocks, sums = [], []
+    blocks = []
+    sums = []
     for factor in growth:
         rows = np.repeat(places, 2)
         columns = np.column_stack([places + 1, places]).ravel()

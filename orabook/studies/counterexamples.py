@@ -32,9 +32,9 @@ def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np
     for r in range(1, n + 1):
         going = going * (1 - success) + np.append(0.0, going[:-1]) * success
         # The bound exceeds ε where the tail of Bin(r, p(ε)) is below β, by more than rounding.
-        ahead = (scipy.stats.binom.sf(v - 1, r, success) < beta * (1 - 1e-9)) | (r == n)
-        law[ahead, r] += going[ahead]
-        going[ahead] = 0.0
+        stops = (scipy.stats.binom.sf(v - 1, r, success) < beta * (1 - 1e-9)) | (r == n)
+        law[stops, r] += going[stops]
+        going[stops] = 0.0
     return law
 
 
@@ -71,10 +71,10 @@ class SelfMutingResponse:
         return arguments.integer("n", n, 1, len(self.line))
 
     def _mute(self, output: Array, signs: Signs) -> Array:
-        """For each element whether the record of those before it is good."""
-        right = np.cumsum(output == signs, axis=-1)
-        good = np.logical_or.accumulate(right >= self.line[: right.shape[-1]], axis=-1)
-        return np.insert(good[..., :-1], 0, False, axis=-1)
+        """Tell for each element whether the record of those before it is good."""
+        v = np.cumsum(output == signs, axis=-1)
+        is_good = np.logical_or.accumulate(v >= self.line[: v.shape[-1]], axis=-1)
+        return np.insert(is_good[..., :-1], 0, False, axis=-1)
 
     def run(self, signs: Signs, rng: Generator) -> Array:
         output = np.where(rng.random(signs.shape) < scipy.special.expit(self.rate), signs, -signs)
@@ -84,13 +84,15 @@ class SelfMutingResponse:
     def privacy_loss(self, output: Array, n: int) -> Array:
         # The chance, over fair signs, that the record is not good yet: it does not depend on the
         # output, as each printed sign is right with the same probability.
-        v, silent = np.zeros(n + 1), np.zeros(n)
-        v[0], truth = 1.0, scipy.special.expit(self.rate)
+        truth = scipy.special.expit(self.rate)
+        law = np.zeros(n + 1)  # P[v right so far, and the record is not good]
+        law[0] = 1.0
+        mute = np.zeros(n)
         for i in range(n):
-            silent[i] = 1 - v.sum()
-            v = v * (1 - truth) + np.append(0, v[:-1]) * truth
-            v[self.line[i] :] = 0
-        accuracy = 0.5 * silent + truth * (1 - silent)
+            mute[i] = 1 - law.sum()
+            law = law * (1 - truth) + np.append(0, law[:-1]) * truth
+            law[self.line[i] :] = 0
+        accuracy = 0.5 * mute + truth * (1 - mute)
         return np.where(output > 0, -1, 1) * scipy.special.logit(accuracy)
 
     def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
@@ -107,7 +109,8 @@ class SelfMutingResponse:
         return 2**n
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
-        output, sign = outputs[:, None, :], signs[None, :, :]
+        output = outputs[:, None, :]
+        sign = signs[None, :, :]
         response = np.where(
             output == sign, scipy.special.expit(self.rate), scipy.special.expit(-self.rate)
         )

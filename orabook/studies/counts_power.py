@@ -1,7 +1,7 @@
-"""How often counts of canaries refute a training with too little noise, and what they prove.
+"""The power of counts of canaries against trainings with too little noise, and their bounds.
 
 Canaries have a weight each and are left in the sum of each step, and their scores use the noise
-that is seen. All numbers are those of exact laws.
+that was added. All numbers are those of exact laws.
 """
 
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ from oralib import Training, TrainingTest, noise_multiplier
 from oraudit.canaries.guesses import POWER_SHARES, guesses_for_bound, guesses_for_training
 from oraudit.canaries.law import law_of_right, stretches
 
-#: The ε, steps and rate of the trainings, at δ = 10⁻⁵; the accountant is that of the paper.
+#: The trainings of the table (ε, steps, sample rate), at δ = 10⁻⁵ by the paper's accountant.
 TRAININGS = ((2.0, 100, 0.1), (1.0, 100, 0.1), (8.0, 100, 0.1), (2.0, 10_000, 0.01))
-#: How many canaries there are.
+#: The numbers of canaries of the table.
 CANARIES = (200, 500, 1000, 2000, 5000, 20_000, 100_000)
 
 
@@ -46,14 +46,20 @@ def counts_power(
             need = TrainingTest(stated, n=n, guesses=k, beta=beta).needed
             for share in (1.0, *POWER_SHARES):
                 law = law_of_right(stated, n, bound_k, share=share)
-                row: dict[str, float | None] = {
-                    "epsilon": epsilon,
-                    "steps": steps,
-                    "sample_rate": rate,
-                    "sigma": sigma,
-                }
-                row |= {"n": n, "share": share, "k": k, "need": need}
-                row["power"] = law_of_right(stated, n, k, share=share).at_least(need)
-                row |= {"bound_k": bound_k, "bound": law.mean_bound(n, beta=beta, delta=delta)}
-                rows.append(row)
+                power = law_of_right(stated, n, k, share=share).at_least(need)
+                rows.append(
+                    {
+                        "epsilon": epsilon,
+                        "steps": steps,
+                        "sample_rate": rate,
+                        "sigma": sigma,
+                        "n": n,
+                        "share": share,
+                        "k": k,
+                        "need": need,
+                        "power": power,
+                        "bound_k": bound_k,
+                        "bound": law.mean_bound(n, beta=beta, delta=delta),
+                    }
+                )
     return pd.DataFrame(rows).astype({"need": "Int64"})

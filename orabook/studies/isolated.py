@@ -1,13 +1,14 @@
-"""Isolated elements, one to a coordinate: how sure the best guesser can be of each, exactly.
+"""Isolated elements, one to a coordinate: the exact confidence of the best guesser in each.
 
-Coordinates do not disturb each other, so all evidence about an element is on its own coordinate:
+Coordinates do not disturb each other, so all evidence about an element is on its own coordinate,
+and a guesser sees
 
-- ``"sum"``: the sum of its T noisy gradients, which the paper's guesser sorts by;
-- ``"steps"``: all T of them, y_1, ..., y_T, which is all there is to know.
+- the ``"sum"`` of its T noisy gradients, which the paper's guesser sorts by;
+- or the ``"steps"``, all T of them, y_1, ..., y_T.
 
-Let Λ be the log-likelihood ratio of what is seen, included against excluded; its sign is the best
-guess, which is right with probability p(|Λ|). For the sum it is a monotone function of it; for
-all steps it is the sum over the steps of log(1 - q + q exp((2 y_t - 1) / (2 σ²))).
+Let Λ be the log-likelihood ratio of its evidence, included against excluded; its sign is the best
+guess, which is right with probability p(|Λ|). Λ rises with the sum; for all steps it is the sum
+over the steps of log(1 - q + q exp((2 y_t - 1) / (2 σ²))).
 
 *The k elements of largest |Λ| are the best to guess,* for every bound that rises with v: given all
 outputs the coins are independent, so any k guesses are right independently, with probabilities that
@@ -16,39 +17,34 @@ for Λ, or -Λ, in place of |Λ|.
 
 Given the k-th largest |Λ|, those above it are independent draws of the law above it, so V is
 binomial, of k - 1 guesses, plus one coin; and the tail probability of the k-th largest is a beta
-variable: one integral is left. The tails of Λ for all steps are integrated along a contour in the
-plane of its moment generating function, with errors below rounding, and interpolated by splines.
+variable: one integral is left.
 """
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import log, log1p, pi, sqrt
+from math import log
 from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from orabook.studies.tails import Reals, on_one_grid
+from orabook.studies.tails_of_steps import step_tails
+from orabook.studies.tails_of_sum import sum_tails
 from oralib.dpsgd.setting import DpSgd
 from oralib.ground import arguments
 from oralib.ground.types import SAID, VIEWS, Said, View
 
-Reals = NDArray[Any]  # of doubles
-
-#: Probabilities below exp(-_NEGLIGIBLE_EXPONENT), about 1e-18, are left out.
-_NEGLIGIBLE_EXPONENT = 42.0
-#: Tails are tabulated down to exp(-_TAIL_DEPTH).
-_TAIL_DEPTH = 80.0
-#: Points of the integrals along a contour, each of which is a sum over points of y.
-_MOST_WORK = 1e8
-#: The allowed range of T q² / σ², about the information in the outputs, and the least σ: elsewhere
-#: both tails of Λ are alike up to rounding, or that of wrong guesses is too small to be tabulated.
-_INFORMATION_RANGE, _LEAST_SIGMA = (1e-9, 1e5), 0.05
+#: The allowed range of T q² / σ², about the information in the outputs. Outside it, both tails of Λ
+#: are alike up to rounding, or that of wrong guesses is too small to be tabulated.
+INFORMATION_RANGE = (1e-9, 1e5)
+#: The smallest noise multiplier, for the same reason.
+SMALLEST_SIGMA = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
-    """How sure a guess at an isolated element can be: the law of |Λ|, and its sign's errors.
+    """The confidence of guesses at isolated elements: the law of |Λ|, and its sign's errors.
 
     At each level, from 0 up, the logarithms of the probability that |Λ| exceeds it and the best
     guess is right, or wrong. If all guesses say "in", or "out", Λ or -Λ stands for |Λ|.
@@ -81,9 +77,9 @@ class Confidence:
 
 
 def confidence(dpsgd: DpSgd, sees: View = "steps", *, side: Said = "both") -> Confidence:
-    """How sure the best guesser can be of an element that has its own coordinate.
+    """The confidence of the best guesser in an element that has its own coordinate.
 
-    For how many elements in a million can it be surer than 9 to 1?
+    The number of elements in a million of which it is surer than 9 to 1:
 
     >>> law = confidence(DpSgd(n=1000, sigma=2.4224))
     >>> right, wrong = law.at(log(9))
@@ -98,12 +94,12 @@ def confidence(dpsgd: DpSgd, sees: View = "steps", *, side: Said = "both") -> Co
             f"got n={dpsgd.n} and d={dpsgd.d}"
         )
     information = dpsgd.steps * dpsgd.sample_rate**2 / dpsgd.sigma**2
-    least, most = _INFORMATION_RANGE
-    if not least <= information <= most or dpsgd.sigma < _LEAST_SIGMA:
+    low, high = INFORMATION_RANGE
+    if not low <= information <= high or dpsgd.sigma < SMALLEST_SIGMA:
         raise ValueError(
             "dpsgd (or epsilon, if sigma follows from it) must show something and not everything: "
-            f"steps · sample_rate² / sigma² must lie in [{least:g}, {most:g}], "
-            f"and sigma be at least {_LEAST_SIGMA:g}, "
+            f"steps · sample_rate² / sigma² must lie in [{low:g}, {high:g}], "
+            f"and sigma be at least {SMALLEST_SIGMA:g}, "
             f"got steps={dpsgd.steps}, sample_rate={dpsgd.sample_rate:g} and sigma={dpsgd.sigma:g}"
         )
     return _confidence(dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma, sees, side)
@@ -113,18 +109,32 @@ def confidence(dpsgd: DpSgd, sees: View = "steps", *, side: Said = "both") -> Co
 def _confidence(steps: int, rate: float, sigma: float, sees: View, side: Said) -> Confidence:
     if steps == 1 or rate == 1:  # the sum of a full batch is sufficient, so both are the same
         sees = "sum"
-    tails = _sum_tails if sees == "sum" else _step_tails
-    level, logs = tails(steps, rate, sigma)
-    # P[Λ > level] and P[Λ < -level], each for included (1) and excluded (0).
-    above1, above0, below0, below1 = logs
+    level, tails = _tails(sees, steps, rate, sigma)
+    above_in, above_out, below_out, below_in = tails
     half = log(2)
-    right, wrong = {
-        "both": (np.logaddexp(above1, below0) - half, np.logaddexp(above0, below1) - half),
-        "in": (above1 - half, above0 - half),
-        "out": (below0 - half, below1 - half),
-    }[side]
-    some = np.isfinite(right + wrong)  # -Λ ends early: nobody can be sure of being left out
-    return Confidence(*arguments.read_only((level[some], right[some], wrong[some])))
+    if side == "in":
+        log_right = above_in - half
+        log_wrong = above_out - half
+    elif side == "out":
+        log_right = below_out - half
+        log_wrong = below_in - half
+    else:
+        log_right = np.logaddexp(above_in, below_out) - half
+        log_wrong = np.logaddexp(above_out, below_in) - half
+    # -Λ ends early: nobody can be sure that an element was left out.
+    is_finite = np.isfinite(log_right + log_wrong)
+    columns = (level[is_finite], log_right[is_finite], log_wrong[is_finite])
+    return Confidence(*arguments.read_only(columns))
+
+
+def _tails(sees: View, steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals]]:
+    """Levels, and logarithms of tails of Λ there.
+
+    They are those of Λ > level for included and excluded elements, and of Λ < -level for excluded
+    and included ones.
+    """
+    tails = sum_tails if sees == "sum" else step_tails
+    return on_one_grid(*tails(steps, rate, sigma))
 
 
 def isolated_limit(
@@ -158,176 +168,3 @@ def isolated_limit(
     if excess(0.0) <= 0:
         return 0.0
     return float(scipy.optimize.brentq(excess, 0.0, law.level[-1], xtol=1e-12))
-
-
-# --------------------------------------------------------------------------------------- sum
-
-
-def _sum_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals]]:
-    """Levels, and the logarithms of four tails of Λ there, for the sum of all steps."""
-    noise = sigma * sqrt(steps)
-    total = np.arange(steps + 1)  # in how many steps an element can be
-    log_weight = scipy.stats.binom.logpmf(total, steps, rate)
-    kept = log_weight > -2 * _TAIL_DEPTH
-    total, log_weight = total[kept], log_weight[kept]
-
-    def ratio(x: Reals) -> Reals:
-        """Λ, which rises with the sum x."""
-        return scipy.special.logsumexp(
-            log_weight + (2 * x[:, None] * total - total**2) / (2 * noise**2), axis=1
-        )
-
-    def tail(side: int, included: bool, x: Reals) -> Reals:
-        if not included:
-            return scipy.special.log_ndtr(-side * x / noise)
-        return scipy.special.logsumexp(
-            log_weight + scipy.special.log_ndtr(-side * (x[:, None] - total) / noise), axis=1
-        )
-
-    zero = scipy.optimize.brentq(
-        lambda x: ratio(np.array([x]))[0], -40 * noise, 40 * noise + steps, xtol=1e-12
-    )
-    reach = 1.3 * sqrt(2 * _TAIL_DEPTH) * noise + steps
-    x = zero + reach * np.linspace(0, 1, 1500) ** 1.5
-    up = (ratio(x), tail(1, True, x), tail(1, False, x))
-    x = zero - reach * np.linspace(0, 1, 1500) ** 1.5
-    down = (-ratio(x), tail(-1, False, x), tail(-1, True, x))
-    return _merged(up, down)
-
-
-def _merged(
-    up: tuple[Reals, Reals, Reals], down: tuple[Reals, Reals, Reals]
-) -> tuple[Reals, list[Reals]]:
-    """Four log-tails on one grid of levels.
-
-    Excluded elements are seldom surer than some level, so the lower tails end before the others.
-    """
-    tails = []
-    reach = up[0][up[1] > -_TAIL_DEPTH][-1]
-    level = reach * np.linspace(0, 1, 2000) ** 1.2
-    for levels, *logs in (up, down):
-        levels = np.concatenate([[0.0], levels[1:]])  # where Λ is 0 up to rounding
-        kept = np.concatenate([[True], np.diff(levels) > 1e-9]) & (logs[0] > -6 * _TAIL_DEPTH)
-        for each in logs:
-            spline = scipy.interpolate.CubicSpline(levels[kept], each[kept])
-            inside = level <= levels[kept][-1]
-            value = np.full(level.size, -np.inf)
-            value[inside] = spline(level[inside])
-            tails.append(value)
-    return level, tails
-
-
-# --------------------------------------------------------------------------------- all steps
-
-
-def _step_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals]]:
-    """Levels, and the logarithms of four tails of Λ there, for all steps one by one."""
-    step = _Step(steps, rate, sigma)
-    middle = scipy.optimize.brentq(lambda theta: step.slopes(theta)[1], 0.0, 1.0, xtol=1e-13)
-    sides: list[Any] = []
-    for sign, poles in ((1, (1, 0)), (-1, (0, 1))):
-        # Saddle points for levels of 0 and more, denser near 0.
-        end = _end(step, sign, poles[0])
-        theta = middle + (end - middle) * np.linspace(0, 1, 300) ** 1.5
-        value, x, spread = (np.array(each) for each in zip(*map(step.slopes, theta), strict=True))
-        logs = [step.log_tails(theta, value, x, spread, sign, pole) for pole in poles]
-        sides.append((sign * x, *logs))
-    return _merged(*sides)
-
-
-def _end(step: "_Step", sign: int, pole: int) -> float:
-    """A saddle point beyond which the tail is negligible, by Chernoff's bound."""
-    theta = pole + 0.5 * sign
-    while abs(theta) <= 1e4:  # Λ has a least value, with hardly any tail
-        value, x, _ = step.slopes(theta)
-        if (theta - pole) * x - value > _TAIL_DEPTH:
-            break
-        theta = pole + 1.25 * (theta - pole)
-    return theta
-
-
-@dataclass(frozen=True)
-class _Step:
-    """The log-likelihood ratio L of one step, a function of a normal y, and sums of such."""
-
-    steps: int
-    rate: float
-    sigma: float
-
-    def ratio(self, y: Reals) -> Reals:
-        """L at y."""
-        shift = (2 * y - 1) / (2 * self.sigma**2)
-        return np.logaddexp(log1p(-self.rate), log(self.rate) + shift)
-
-    def grid(self, least: float, most: float, step: float) -> tuple[Reals, Reals]:
-        """L, and the log-weights of excluded y, wherever exp(θ L) between two θ has any weight."""
-        low, high = min(least, 0.0) - 10 * self.sigma, max(most, 0.0) + 10 * self.sigma
-        y = np.linspace(low, high, int((high - low) / step) + 2)
-        return self.ratio(y), scipy.stats.norm.logpdf(y, 0, self.sigma) + log(y[1] - y[0])
-
-    def slopes(self, theta: float) -> tuple[float, float, float]:
-        """K(θ) = T log E[exp(θ L)] of an excluded element, and its first two derivatives."""
-        ratio, logs = self.grid(theta, theta, self.sigma / 16)
-        logs = logs + theta * ratio
-        most = logs.max()
-        weight = np.exp(logs - most)
-        total = weight.sum()
-        mean = weight @ ratio / total
-        variance = weight @ (ratio - mean) ** 2 / total
-        return self.steps * (log(total) + most), self.steps * mean, self.steps * variance
-
-    def log_tails(
-        self, theta: Reals, value: Reals, x: Reals, spread: Reals, sign: int, pole: int
-    ) -> Reals:
-        """log P[Λ > x], or of Λ < x if ``sign`` is -1; included elements have their pole at 1.
-
-        ``theta`` are the saddle points of x, and ``value``, ``spread`` are K and K'' there.
-        """
-        least = 1 / sqrt(float(spread[0]))
-        c = pole + sign * np.maximum(sign * (theta - pole), least)
-        moved = c != theta
-        value, spread = value.copy(), spread.copy()
-        for i in np.flatnonzero(moved):
-            value[i], _, spread[i] = self.slopes(c[i])
-        scale = value - (c - pole) * x  # the tail is at most that, by Chernoff
-        gap = (_NEGLIGIBLE_EXPONENT - np.minimum(scale, 0)) / np.abs(c - pole)
-        step = 2 * pi / max(float(gap.max()), 24 * sqrt(float(spread.max())))
-        most = 12 / sqrt(float(spread.min()))
-        reach = max(float(c.max()), 0) - min(float(c.min()), 0) + 20 * self.sigma  # of y
-        while True:
-            if reach / self.spacing(most) * (most / step) > _MOST_WORK:
-                raise ValueError(
-                    "dpsgd must have a law of all steps that is smooth enough to be integrated in "
-                    f"a minute, got steps={self.steps}, sample_rate={self.rate:g} and "
-                    f"sigma={self.sigma:g}; more steps or more noise make it smoother, and "
-                    "sees='sum' needs neither"
-                )
-            if np.abs(self.characteristic(c, np.array([most]))).max() < np.exp(
-                -_NEGLIGIBLE_EXPONENT
-            ):
-                break
-            most *= 1.5
-        t = step * np.arange(int(most / step) + 2)
-        power = self.characteristic(c, t)
-        trapezoid = np.where(t == 0, 0.5, 1.0) * step / pi
-        z = (c - pole)[:, None] + 1j * t
-        terms = power * np.exp(-1j * t * x[:, None]) / z
-        return np.log(np.abs(terms.real @ trapezoid)) + scale
-
-    def spacing(self, most: float) -> float:
-        """The spacing of y that does not alias the fastest waves of exp(i t L) to slow ones."""
-        return 2 * pi / (most / self.sigma**2 + 16 / self.sigma)
-
-    def characteristic(self, c: Reals, t: Reals) -> NDArray[np.complex128]:
-        """exp(K(c + i t) - K(c)), a row for each c."""
-        ratio, logs = self.grid(float(c.min()), float(c.max()), self.spacing(float(t[-1])))
-        tilted = logs + c[:, None] * ratio
-        weight = np.exp(tilted - tilted.max(axis=1, keepdims=True))
-        weight /= weight.sum(axis=1, keepdims=True)
-        out = np.empty((c.size, t.size), dtype=complex)
-        for i in range(0, t.size, 256):
-            waves = np.outer(ratio, t[i : i + 256])
-            out[:, i : i + 256] = weight @ np.cos(waves) + 1j * (weight @ np.sin(waves))
-        with np.errstate(divide="ignore"):
-            size, angle = np.log(np.abs(out)), np.angle(out)
-        return np.exp(self.steps * size) * np.exp(1j * self.steps * angle)

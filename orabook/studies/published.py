@@ -1,4 +1,4 @@
-"""What isolated canaries show of trainings like those of a published comparison.
+"""Audits with isolated canaries of trainings like those of a published comparison.
 
 dpsgd-auditbench has audited CIFAR-10, with 5,000 canaries on a weight each and one training for
 each ε. Its numbers, of ``fig/bootstrap/auditing_comparison_final.csv`` at commit 4967fe4 of
@@ -21,18 +21,21 @@ from oralib import Counts, DpSgd, Training, TrainingTest, epsilon_lower_bound, n
 from oralib.bounds import Exact
 from oralib.bounds.refuting import right_needed
 
-#: Its scripts set 2,500 steps and a rate of a twelfth. Its certified ε fit 2,400 of these steps, at
-#: which it saves scores. The noise here follows from them, so no bound would change by over 0.003.
-STEPS, SAMPLE_RATE, DELTA = 2500, 0.083, 1e-5
+#: The comparison's trainings: its scripts set 2,500 steps and a rate of a twelfth. Its certified ε
+#: fit 2,400 steps, after which it saves scores. The noise here follows from the certified ε, so no
+#: bound would change by over 0.003.
+STEPS = 2500
+SAMPLE_RATE = 0.083
+DELTA = 1e-5
 BETA = 0.05
-#: Shares of the stated noise, in hundredths, are found with at least this probability.
+#: The least probability with which a share of the stated noise counts as found.
 POWER = 0.5
-#: No smaller hundredths are tried.
+#: The smallest share of the stated noise that a search tries, in hundredths.
 LEAST_SHARE = 30
 
 
 def audits_like_published(certified: float, n: int) -> dict[str, float]:
-    """What n isolated canaries show of a training with this certified ε; scores see all steps.
+    """Audit a training with this certified ε by n isolated canaries, whose scores see all steps.
 
     ``bound`` is the mean of the exact bound at the best number of guesses ``k``, and ``bound_in``
     that of the bound for guesses that all say "in".
@@ -51,24 +54,34 @@ def audits_like_published(certified: float, n: int) -> dict[str, float]:
     dpsgd = DpSgd(n, n, STEPS, SAMPLE_RATE, sigma=sigma)
     k, bound = best_guesses(dpsgd, "steps", Exact(), BETA, DELTA)
     k_in, bound_in = best_guesses(dpsgd, "steps", Exact(), BETA, DELTA, "in")
-    row: dict[str, float] = {"certified": certified, "n": n, "sigma": sigma}
-    row |= {"k": k, "bound": bound, "k_in": k_in, "bound_in": bound_in}
     stated = Training(sigma, SAMPLE_RATE, STEPS)
-    designs = np.unique(np.geomspace(20, n // 2, 40).astype(int)).tolist()
-    tests = {k: TrainingTest(stated, n=n, guesses=k, beta=BETA) for k in designs}
+    numbers = np.unique(np.geomspace(20, n // 2, 40).astype(int)).tolist()  # of guesses
+    tests = {k: TrainingTest(stated, n=n, guesses=k, beta=BETA) for k in numbers}
     by_training = {k: test.needed for k, test in tests.items()}
     by_claim = {
         k: right_needed(Counts(0, k, n=n, r_fixed=True), certified, delta=DELTA, beta=BETA)
-        for k in designs
+        for k in numbers
     }
     noise = largest_share_found(stated, n, by_training)
     k_noise, _ = best_power(stated, n, noise, by_training)
-    row |= {"noise": noise, "k_noise": k_noise, "epsilon_noise": tests[k_noise].epsilon}
-    row["found_stated"] = best_power(stated, n, noise, by_training, scores="stated noise")[1]
-    return row | {"noise_claim": largest_share_found(stated, n, by_claim)}
+    _, power_of_stated = best_power(stated, n, noise, by_training, scores="stated noise")
+    return {
+        "certified": certified,
+        "n": n,
+        "sigma": sigma,
+        "k": k,
+        "bound": bound,
+        "k_in": k_in,
+        "bound_in": bound_in,
+        "noise": noise,
+        "k_noise": k_noise,
+        "epsilon_noise": tests[k_noise].epsilon,
+        "found_stated": power_of_stated,
+        "noise_claim": largest_share_found(stated, n, by_claim),
+    }
 
 
-#: The right guesses that refute a claim, by the number of guesses; None if all are too few.
+#: The right guesses that refute a claim, by the number of guesses; None where no number does.
 Needed: TypeAlias = dict[int, int | None]
 
 
@@ -83,22 +96,22 @@ def largest_share_found(stated: Training, n: int, needed: Needed) -> float:
     def missed(hundredths: int) -> bool:
         return best_power(stated, n, hundredths / 100, needed)[1] < POWER
 
-    tried = range(LEAST_SHARE, 101)  # less noise is easier to find
-    found = bisect_left(tried, True, key=missed)
-    if found == 0:
+    shares = range(LEAST_SHARE, 101)  # less noise is easier to find
+    first_missed = bisect_left(shares, True, key=missed)
+    if first_missed == 0:
         raise ValueError(f"needed must be found at {LEAST_SHARE}% of the noise, got {needed}")
-    return tried[found - 1] / 100
+    return shares[first_missed - 1] / 100
 
 
 def best_power(
     stated: Training, n: int, share: float, needed: Needed, *, scores: Scores = "true noise"
 ) -> tuple[int, float]:
-    """The best number of guesses, and how often it refutes a training with this share of noise."""
+    """The best number of guesses, and its power against a training with this share of noise."""
     power = {}
-    for k, right in needed.items():
-        if right is not None:
+    for k, least_right in needed.items():
+        if least_right is not None:
             law = law_of_right(stated, n, k, share=share, scores=scores)
-            power[k] = float(law.probability[law.v >= right].sum())
+            power[k] = float(law.probability[law.v >= least_right].sum())
     best = max(power, key=lambda k: power[k])
     return best, power[best]
 
@@ -123,20 +136,22 @@ def best_threshold_bounds(
         included = rng.random(n) < 0.5
         drawn = rng.binomial(STEPS, SAMPLE_RATE, n)
         scores = included * drawn + rng.normal(0, sigma * sqrt(STEPS), n)
-        right = included[np.argsort(-scores)].cumsum(dtype=np.int64)
-        bounds[i] = _largest_bound(right, guesses)
+        v = included[np.argsort(-scores)].cumsum(dtype=np.int64)
+        bounds[i] = _largest_bound(v, guesses)
     return bounds
 
 
-def _largest_bound(right: NDArray[np.int64], guesses: NDArray[np.int64]) -> float:
-    """The largest of many bounds; most of them are seen to be smaller by those for δ = 0."""
-    n = len(guesses)
-    at_most = epsilon_lower_bound(right, guesses, beta=BETA)
+def _largest_bound(v: NDArray[np.int64], r: NDArray[np.int64]) -> float:
+    """The largest of the bounds of n counts, of which there is one for each number of guesses.
 
-    def largest(some: NDArray[np.int64]) -> float:
-        found = epsilon_lower_bound(right[some], guesses[some], n=n, delta=DELTA, beta=BETA)
-        return float(np.max(found))
+    The bounds for δ = 0 are quick and larger, and so show that nearly all others are too small.
+    """
+    limit = epsilon_lower_bound(v, r, beta=BETA)
 
-    best = largest(np.argsort(-at_most)[:20])
-    left = np.flatnonzero(at_most > best)
-    return max(best, largest(left)) if left.size else best
+    def largest(places: NDArray[np.int64]) -> float:
+        bounds = epsilon_lower_bound(v[places], r[places], n=len(r), delta=DELTA, beta=BETA)
+        return float(np.max(bounds))
+
+    best = largest(np.argsort(-limit)[:20])
+    promising = np.flatnonzero(limit > best)
+    return max(best, largest(promising)) if promising.size else best

@@ -1,4 +1,4 @@
-"""What one run can show at most with power near 1, and what several runs can.
+"""The most that one run can show with power near 1, and that several runs can.
 
 A mechanism may be (ε, δ)-DP and yet be this training in a share δ / D(ε) of its runs, and print the
 same text in all others. A bound that is valid for it exceeds ε in at most a share β D(ε) / δ of the
@@ -32,7 +32,7 @@ def limits_of_runs(
     beta: float = 0.05,
     delta: float = 1e-5,
 ) -> pd.DataFrame:
-    """The limit of nearly every audit of m runs, a row for each of these numbers.
+    """The limit of nearly every audit of m runs, a row for each m of ``numbers``.
 
     Column ``beta`` is that of each run, β^(1/m); ``limit`` the ε with D(ε) = δ / β^(1/m).
 
@@ -41,8 +41,9 @@ def limits_of_runs(
     """
     rows = []
     for m in numbers:
-        each = beta ** (1 / m)
-        rows.append({"m": m, "beta": each, "limit": largest_limit(dpsgd, each, delta)})
+        beta_of_run = beta ** (1 / m)
+        limit = largest_limit(dpsgd, beta_of_run, delta)
+        rows.append({"m": m, "beta": beta_of_run, "limit": limit})
     return pd.DataFrame(rows)
 
 
@@ -53,17 +54,21 @@ def largest_limit(dpsgd: DpSgd, beta: float, delta: float) -> float:
 
 def profile_of(dpsgd: DpSgd, epsilon: Any) -> NDArray[np.float64]:
     """D(ε), the least δ of the training of an isolated element, for the larger direction."""
-    directions = [confidence(dpsgd, side=side).at(epsilon) for side in ("in", "out")]
-    return np.maximum(*(2 * (right - np.exp(epsilon) * wrong) for right, wrong in directions))
+    profiles = []
+    for side in ("in", "out"):
+        right, wrong = confidence(dpsgd, side=side).at(epsilon)
+        profiles.append(2 * (right - np.exp(epsilon) * wrong))
+    return np.maximum(*profiles)
 
 
 def largest_capped_mean(dpsgd: DpSgd, *, beta: float = 0.05, delta: float = 1e-5) -> float:
-    """No valid bound of one run has a larger mean, if what exceeds the exact ε counts as that.
+    """A mean that no valid bound of one run exceeds, if more than the exact ε counts as that.
 
     >>> round(largest_capped_mean(DpSgd(n=1000, sigma=2.422402)), 3)
     1.554
     """
-    start, exact = (largest_limit(dpsgd, level, delta) for level in (beta, 1.0))
+    start = largest_limit(dpsgd, beta, delta)
+    exact = largest_limit(dpsgd, 1.0, delta)
     grid = np.linspace(start, exact, 2001)
     shares = np.minimum(1.0, beta * profile_of(dpsgd, grid) / delta)
     return start + float(scipy.integrate.trapezoid(shares, grid))
@@ -88,13 +93,19 @@ def runs_or_pooled(
     """
     run = DpSgd(n, n, sigma=sigma)
     together = DpSgd(m * n, m * n, sigma=sigma)
-    each = beta ** (1 / m)
-    start, _ = best_guesses(run, "steps", Exact(), each, delta, side)
+    beta_of_run = beta ** (1 / m)
+    start, _ = best_guesses(run, "steps", Exact(), beta_of_run, delta, side)
     grid = np.unique(np.round(start * np.exp(np.linspace(-1, 1, 9) * log(4))).astype(int))
-    means = [_mean_of_least(run, int(k), m, each, delta, side) for k in grid if k < n / 4]
-    k, pooled = best_guesses(together, "steps", Exact(), beta, delta, side)
-    row = {"n": n, "m": m, "k": int(grid[int(np.argmax(means))]), "least": max(means)}
-    return row | {"pooled_k": k, "pooled": pooled}
+    means = [_mean_of_least(run, int(k), m, beta_of_run, delta, side) for k in grid if k < n / 4]
+    pooled_k, pooled = best_guesses(together, "steps", Exact(), beta, delta, side)
+    return {
+        "n": n,
+        "m": m,
+        "k": int(grid[int(np.argmax(means))]),
+        "least": max(means),
+        "pooled_k": pooled_k,
+        "pooled": pooled,
+    }
 
 
 def _mean_of_least(dpsgd: DpSgd, k: int, m: int, beta: float, delta: float, side: Said) -> float:
@@ -102,5 +113,5 @@ def _mean_of_least(dpsgd: DpSgd, k: int, m: int, beta: float, delta: float, side
     law = isolated_law(dpsgd, k, counts=200, side=side)
     leak = delta if side == "both" else delta / 2
     bounds = Exact().lower_bound(law.v, law.r, beta=beta, delta=leak, n=dpsgd.n)
-    above = np.append(np.cumsum(law.probability[::-1])[::-1], 0.0) ** m
-    return float(bounds @ (above[:-1] - above[1:]))
+    all_reach = np.append(np.cumsum(law.probability[::-1])[::-1], 0.0) ** m
+    return float(bounds @ (all_reach[:-1] - all_reach[1:]))

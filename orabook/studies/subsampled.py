@@ -18,8 +18,8 @@ from oralib.bounds.columns import flat_counts, float_if_single
 from oralib.bounds.gaussian import LARGEST_R, largest_mus, reach
 from oralib.ground import arguments
 
-#: Noise multipliers are tried on a grid, so that many counts share a few curves.
-_PER_E_FOLD = 2048
+#: Noise multipliers of the grid per factor e: on a grid, many counts share a few curves.
+_SIGMAS_PER_E_FOLD = 2048
 
 
 def epsilon_lower_bound_subsampled(
@@ -32,7 +32,7 @@ def epsilon_lower_bound_subsampled(
     steps: int = 100,
     sample_rate: float = 0.1,
 ) -> Any:
-    """A lower bound on ε at δ for DP-SGD with so many steps and this sample rate.
+    """A lower bound on ε at δ for DP-SGD with this number of steps and sample rate.
 
     It holds as :class:`oralib.bounds.Gaussian` does, for such a training instead of a
     Gaussian mechanism. Each new count takes seconds. At δ = 0 the bound is 0 or inf; for
@@ -42,7 +42,8 @@ def epsilon_lower_bound_subsampled(
     >>> round(epsilon_lower_bound_subsampled(**counts, steps=4, sample_rate=1.0), 1)
     6.3
     """
-    n, (beta, delta) = arguments.integers("n", n), arguments.betas_and_deltas(beta, delta)
+    n = arguments.integers("n", n)
+    beta, delta = arguments.betas_and_deltas(beta, delta)
     steps = arguments.integer("steps", steps, 1, 10**5)
     rate = arguments.real("sample_rate", sample_rate, 1e-6, 1)
     shape, (v, r, n, delta, beta) = flat_counts(
@@ -59,13 +60,15 @@ def epsilon_lower_bound_subsampled(
 @lru_cache(maxsize=1024)
 def _least_sigma(steps: int, rate: float, v: int, r: int, n: int, beta: float) -> float:
     """The least noise multiplier of the grid that is rejected; inf if none is."""
-    grid = range(round(log(0.1) * _PER_E_FOLD) + 1, round(log(1e6) * _PER_E_FOLD))
+    grid = range(round(log(0.1) * _SIGMAS_PER_E_FOLD) + 1, round(log(1e6) * _SIGMAS_PER_E_FOLD))
 
     def rejected(k: int) -> bool:
-        return bool(reach(v, r, n, beta, 0.0, _tangents(steps, rate, exp(k / _PER_E_FOLD))) > 0)
+        return bool(
+            reach(v, r, n, beta, 0.0, _tangents(steps, rate, exp(k / _SIGMAS_PER_E_FOLD))) > 0
+        )
 
     place = bisect_left(grid, True, key=rejected)
-    return exp(grid[place] / _PER_E_FOLD) if place < len(grid) else inf
+    return exp(grid[place] / _SIGMAS_PER_E_FOLD) if place < len(grid) else inf
 
 
 @lru_cache(maxsize=512)
@@ -78,12 +81,12 @@ def _tangents(steps: int, rate: float, sigma: float) -> NDArray[np.float64]:
     """
     interval = min(_step_spread(rate, sigma) / 16, 0.01)
     pld = _composed(steps, rate, sigma, interval, safe=True)
-    most = min(pld.get_epsilon_for_delta(1e-12), 600.0)
-    epsilon = np.linspace(0, most, 513)
+    largest = min(pld.get_epsilon_for_delta(1e-12), 600.0)
+    epsilon = np.linspace(0, largest, 513)
     # Its public method has the larger of the two directions.
     directions = (pld._pmf_remove, pld._pmf_add)
-    both = [np.asarray(law.get_delta_for_epsilon(epsilon)) for law in directions]
-    delta = np.mean(both, axis=0) + 1e-14  # more than its rounding errors
+    deltas = [np.asarray(law.get_delta_for_epsilon(epsilon)) for law in directions]
+    delta = np.mean(deltas, axis=0) + 1e-14  # more than its rounding errors
     slopes = np.exp(epsilon)
     lower = np.column_stack([1 / slopes, -delta / slopes])[::-1]
     upper = np.column_stack([slopes, 1 - delta - slopes])
@@ -91,18 +94,18 @@ def _tangents(steps: int, rate: float, sigma: float) -> NDArray[np.float64]:
 
 
 def _hull(lines: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Those of the lines (by increasing slope) that are the largest somewhere."""
-    kept: list[tuple[float, float]] = []
+    """Keep the lines (by increasing slope) that are the largest somewhere."""
+    hull: list[tuple[float, float]] = []
     for slope, height in lines.tolist():
-        if kept and kept[-1][0] == slope:
-            height = max(height, kept.pop()[1])
-        while len(kept) > 1:
-            (s0, h0), (s1, h1) = kept[-2:]
+        if hull and hull[-1][0] == slope:
+            height = max(height, hull.pop()[1])
+        while len(hull) > 1:
+            (s0, h0), (s1, h1) = hull[-2:]
             if (h0 - height) * (s1 - s0) > (h0 - h1) * (slope - s0):
                 break
-            kept.pop()
-        kept.append((slope, height))
-    return np.array(kept)
+            hull.pop()
+        hull.append((slope, height))
+    return np.array(hull)
 
 
 @lru_cache(maxsize=1024)
@@ -110,9 +113,10 @@ def _optimistic_epsilon(steps: int, rate: float, sigma: float, delta: float) -> 
     """An ε that does not exceed the one at which training with ``sigma`` is (ε, δ)-DP."""
     if delta == 0:
         return inf
-    most = (1 + 20 * sigma) / (2 * sigma**2)  # the largest loss, ten standard deviations out
-    most = most if rate == 1 else log1p(rate * expm1(min(most, 700.0)))
-    interval = min(max(0.004 / steps, most / 1e5), _step_spread(rate, sigma) / 32, 0.01)
+    loss = (1 + 20 * sigma) / (2 * sigma**2)  # the largest one, ten standard deviations out
+    if rate < 1:
+        loss = log1p(rate * expm1(min(loss, 700.0)))
+    interval = min(max(0.004 / steps, loss / 1e5), _step_spread(rate, sigma) / 32, 0.01)
     pld = _composed(steps, rate, sigma, interval, safe=False)
     # The library moves up to 1e-15 of the tail to infinity, even where it should not.
     return float(pld.get_epsilon_for_delta(min(delta + 2e-15, 1.0)))

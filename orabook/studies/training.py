@@ -23,7 +23,7 @@ def run_dpsgd(
     learning_rate: float = 1.0,
     gradient: float = 1.0,
 ) -> NDArray[np.float64]:
-    """DP-SGD (Algorithm 3) on the included elements: all weights w_0, ..., w_T, one per row.
+    """Run DP-SGD (Algorithm 3) on the included elements; return w_0, ..., w_T, one to a row.
 
     Before clipping, the gradient of element i is ``gradient`` in coordinate i % d, and 0 elsewhere.
 
@@ -38,9 +38,10 @@ def run_dpsgd(
     clip = arguments.real("clip", clip, 0, inf, interval="()")
     learning_rate = arguments.real("learning_rate", learning_rate, 0, inf, interval="()")
     gradient = arguments.real("gradient", gradient, 0, inf, interval="()")
-    where, clipped = np.flatnonzero(coins) % dpsgd.d, min(1.0, clip / gradient) * gradient
-    run = dpsgd.d, dpsgd.steps, dpsgd.sample_rate
-    return _train(where, *run, (dpsgd.sigma * clip, clipped, learning_rate), rng)
+    coordinates = np.flatnonzero(coins) % dpsgd.d
+    clipped = min(1.0, clip / gradient) * gradient
+    sizes = (dpsgd.sigma * clip, clipped, learning_rate)
+    return _train(coordinates, dpsgd.d, dpsgd.steps, dpsgd.sample_rate, sizes, rng)
 
 
 @jit

@@ -51,11 +51,13 @@ class SampledChannel:
             )
         if not np.allclose(table.sum(axis=0), 1, rtol=0, atol=1e-9):
             raise ValueError("table must sum to 1 over the outputs of each dataset")
-        n, size = table.ndim - 1, table.shape[1]
+        n = table.ndim - 1
+        size = table.shape[1]
         theta = arguments.reals("theta", self.theta, 0, 1)
         if theta.shape not in ((size,), (n, size)):
-            allowed = f"{(size,)} or {(n, size)}"
-            raise ValueError(f"theta must have shape {allowed}, got shape {theta.shape}")
+            raise ValueError(
+                f"theta must have shape {(size,)} or {(n, size)}, got shape {theta.shape}"
+            )
         theta = np.broadcast_to(theta, (n, size))
         if not np.allclose(theta.sum(axis=1), 1, rtol=0, atol=1e-9):
             raise ValueError(f"each row of theta must sum to 1, got {theta.sum(axis=1)}")
@@ -73,27 +75,27 @@ class SampledChannel:
         return self.table.ndim - 1
 
     @cached_property
-    def given(self) -> NDArray[np.float64]:
+    def given_value(self) -> NDArray[np.float64]:
         """P[O = o | D_i = x] with the other elements drawn from Θ, outputs x n x |X|."""
-        given = np.empty((len(self.table), *self.theta.shape))
+        given_value = np.empty((len(self.table), *self.theta.shape))
         for i in range(self.n):
             rest = self.table
             # Sum out the others, the last axis first, so that the other axes keep their places.
             for j in reversed(range(self.n)):
                 if j != i:
                     rest = np.tensordot(rest, self.theta[j], axes=(j + 1, 0))
-            given[:, i, :] = rest
-        return arguments.read_only(given)
+            given_value[:, i, :] = rest
+        return arguments.read_only(given_value)
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
         """P[O = o]."""
-        return arguments.read_only(self.given[:, 0, :] @ self.theta[0])
+        return arguments.read_only(self.given_value[:, 0, :] @ self.theta[0])
 
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """ℓ_{i,x,y}(o), outputs x n x |X| x |X|, in nats; nan where neither value is possible."""
-        loss = log_ratio(self.given[:, :, :, None], self.given[:, :, None, :])
+        loss = log_ratio(self.given_value[:, :, :, None], self.given_value[:, :, None, :])
         return arguments.read_only(snap(loss))
 
     @property
@@ -103,9 +105,10 @@ class SampledChannel:
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
         """The supremum of p(|ℓ_{i,x,y}(o)|) over values x and y that Θ_i allows, outputs x n."""
-        one, other = self.given[:, :, :, None], self.given[:, :, None, :]
+        of_x = self.given_value[:, :, :, None]
+        of_y = self.given_value[:, :, None, :]
         with np.errstate(invalid="ignore"):
-            accuracy = np.maximum(one, other) / (one + other)
+            accuracy = np.maximum(of_x, of_y) / (of_x + of_y)
         # Where neither value is possible, the output says nothing about the pair.
         best = np.where(self._allowed & np.isfinite(accuracy), accuracy, 0.5).max(axis=(2, 3))
         return arguments.read_only(snap(best))
@@ -118,7 +121,8 @@ class SampledChannel:
     @cached_property
     def ddp(self) -> float:
         """Distributional DP under Θ: the largest loss over possible outputs, elements and pairs."""
-        loss = np.where(self._allowed, np.nan_to_num(np.abs(self.privacy_loss), posinf=np.inf), 0.0)
+        size = np.nan_to_num(np.abs(self.privacy_loss), posinf=np.inf)
+        loss = np.where(self._allowed, size, 0.0)
         return float(loss[self.probability > 0].max())
 
     @cached_property
