@@ -1,4 +1,4 @@
-"""What every command line does the same way: paths, errors, and the end of the process."""
+"""Paths, errors and the end of the process: the same for every command line."""
 
 import argparse
 import os
@@ -12,16 +12,19 @@ from typing import NoReturn, TypeAlias
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
-def path(word: str) -> Path:
-    """A path; ``~`` means home even where the shell does not expand it, as in ``--out=~/runs``."""
+def path(text: str) -> Path:
+    """Read a path, with ``~`` for home where a shell does not expand it, as in ``--out=~/runs``."""
     try:
-        return Path(word).expanduser()
+        return Path(text).expanduser()
     except RuntimeError as error:  # there is no such user
-        raise argparse.ArgumentTypeError(f"{word}: {error}") from None
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
 
 
 def run_command(chosen: argparse.Namespace, *, trouble: int) -> int:
-    """The status of a command: 2 after a wrong argument, ``trouble`` if a file cannot be used."""
+    """Run a command and return its status.
+
+    It is 2 after a wrong argument, and ``trouble`` if a file cannot be used.
+    """
     try:
         return int(chosen.command(chosen))
     except ValueError as error:
@@ -30,8 +33,9 @@ def run_command(chosen: argparse.Namespace, *, trouble: int) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        print(f"error: {error.strerror or error}{where}", file=sys.stderr)
+        reason = error.strerror or error
+        message = f"{reason}: {error.filename}" if error.filename else reason
+        print(f"error: {message}", file=sys.stderr)
         return trouble
 
 

@@ -1,7 +1,7 @@
-"""What papermill finds as ``--engine oralib``, by the entry point in ``pyproject.toml``.
+"""The engine that papermill finds as ``--engine oralib``, by an entry point in ``pyproject.toml``.
 
-papermill loads this module whenever it is imported itself, whatever it is used for. So nothing is
-imported here before a notebook is run; ``orabook.products`` does the work.
+papermill imports this module whenever it is itself imported. So nothing else is imported here
+before a notebook is run; ``orabook.products`` does the work.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ def _engine() -> Any:
 
 
 class Engine:
-    """The three things that papermill asks of an engine."""
+    """The three functions that papermill asks of an engine."""
 
     @staticmethod
     def execute_notebook(nb: Any, kernel_name: str, **options: Any) -> Any:

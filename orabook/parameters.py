@@ -25,22 +25,21 @@ def _list_of(convert: Callable[[str, Any], Any], name: str, value: Any) -> list[
     return entries
 
 
-def _range(
-    check: Callable[..., Any],
-    low: float,
-    high: float = arguments.LARGEST_COUNT,
-    *,
-    many: bool = False,
-) -> Callable[[str, Any], Any]:
-    one = partial(check, low=low, high=high)
-    return partial(_list_of, one) if many else one
+def _integer(low: int, high: int = arguments.LARGEST_COUNT) -> Callable[[str, Any], Any]:
+    return partial(arguments.integer, low=low, high=high)
 
 
-_integer, _integers = (
-    partial(_range, arguments.integer),
-    partial(_range, arguments.integer, many=True),
-)
-_real, _reals = partial(_range, arguments.real), partial(_range, arguments.real, many=True)
+def _integers(low: int, high: int) -> Callable[[str, Any], Any]:
+    return partial(_list_of, _integer(low, high))
+
+
+def _real(low: float, high: float) -> Callable[[str, Any], Any]:
+    return partial(arguments.real, low=low, high=high)
+
+
+def _reals(low: float, high: float) -> Callable[[str, Any], Any]:
+    return partial(_list_of, _real(low, high))
+
 
 #: Every parameter that a chapter may have, and what checks and converts it. Within these ranges a
 #: chapter works, or refuses in its first cells; they exclude only what no chapter is made for.
@@ -79,14 +78,8 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     (2.0, 10000)
     """
     names = list(namespace.get("__annotations__", {}))
-    plain = int | float | str | list | tuple | dict | None  # what papermill may have put there
-    for name, value in () if namespace.get("_parameters_checked") else namespace.items():
-        known = name in (*names, "In", "Out") or name.startswith("_")  # like IPython's own names
-        if not known and isinstance(value, plain):
-            hint = did_you_mean(name, names, "its parameters:")
-            raise ValueError(
-                f"{name} is not a parameter of this chapter, got {name}={value!r}{hint}"
-            )
+    if not namespace.get("_parameters_checked"):
+        _refuse_others(namespace, names)
     for name in names:
         if name not in PARAMETERS:
             raise ValueError(
@@ -94,14 +87,27 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
                 f"{', '.join(PARAMETERS)}; a notebook with others checks its own, without this call"
             )
     values = {name: PARAMETERS[name](name, namespace[name]) for name in names}
-    for name, (least, most) in limits.items():
+    for name, (smallest, largest) in limits.items():
         value = values[name]
         entries = value if isinstance(value, list) else [value]
-        if min(entries) < least or max(entries) > most:
-            allowed = f"[{least:g}, {most:g}] in this chapter"
-            raise ValueError(f"{name} must lie in {allowed}, got {name}={value}")
+        if min(entries) < smallest or max(entries) > largest:
+            raise ValueError(
+                f"{name} must lie in [{smallest:g}, {largest:g}] in this chapter, "
+                f"got {name}={value}"
+            )
     namespace.update(values)
     namespace["_parameters_checked"] = True
+
+
+def _refuse_others(namespace: Mapping[str, Any], names: list[str]) -> None:
+    """Refuse plain values under other names: papermill may have put them there."""
+    plain = int | float | str | list | tuple | dict | None
+    for name, value in namespace.items():
+        is_of_ipython = name in ("In", "Out") or name.startswith("_")
+        if name in names or is_of_ipython or not isinstance(value, plain):
+            continue
+        hint = did_you_mean(name, names, "its parameters:")
+        raise ValueError(f"{name} is not a parameter of this chapter, got {name}={value!r}{hint}")
 
 
 def at_most(name: str, value: int, limit_name: str, limit: int) -> None:
@@ -121,22 +127,26 @@ def evenly(name: str, value: float | list[float], d: int, *, per: int = 1) -> No
     for entry in value if isinstance(value, list) else [value]:
         n = max(1, round(entry * per))
         if n > d and n % d:
-            less = n // d * d // per
-            more = less + d // per
-            advice = f"add -p {name}={less} or -p {name}={more}"
+            smaller = n // d * d // per
+            larger = smaller + d // per
+            if isinstance(value, list):
+                advice = f"give {smaller} or {larger} instead"
+            else:
+                advice = f"add -p {name}={smaller} or -p {name}={larger}"
             raise ValueError(
                 f"{name} must give every coordinate equally many elements once there are more "
                 f"elements than coordinates, got {name}={entry}: n={n} elements with d={d}; "
-                + (f"give {less} or {more} instead" if isinstance(value, list) else advice)
+                f"{advice}"
             )
 
 
-def did_you_mean(name: str, known: Iterable[str], words: str) -> str:
-    """For the end of an error message: the known name that is nearest, and all of them.
+def did_you_mean(name: str, allowed: Iterable[str], introduction: str) -> str:
+    """The end of an error message: the allowed name that is nearest, and all of them.
 
     >>> did_you_mean("epslion", ["epsilon", "trials"], "its parameters:")
     '; did you mean epsilon? (its parameters: epsilon, trials)'
     """
-    names = list(known)
-    close = get_close_matches(name, names, n=1)
-    return (f"; did you mean {close[0]}?" if close else "") + f" ({words} {', '.join(names)})"
+    names = list(allowed)
+    listing = f"({introduction} {', '.join(names)})"
+    nearest = get_close_matches(name, names, n=1)
+    return f"; did you mean {nearest[0]}? {listing}" if nearest else f" {listing}"

@@ -1,4 +1,4 @@
-"""What a run of a chapter leaves: a notebook with its numbers in prose as text.
+"""The product of a run of a chapter: a notebook with its numbers in prose as text.
 
 Every viewer of notebooks shows them then, and the text stays with its parameters:
 
@@ -21,7 +21,7 @@ from papermill.log import logger
 
 from orabook.prose import VALUES, escaped, evaluate, expressions, filled, text_of
 
-#: Where a product keeps its notes, in the metadata of a cell.
+#: The section of a cell's metadata with the notes of a product.
 NOTE = "oralib"
 
 #: The numbers in prose of the committed run, in the metadata of a committed chapter.
@@ -44,10 +44,12 @@ if _other:
 
 class _Client(PapermillNotebookClient):
     def execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:
-        if cell.cell_type == "markdown" and (asked := expressions(cell.source)):
-            answers = evaluate(self, asked).items()  # in the kernel, which has got there
+        in_cell = expressions(cell.source) if cell.cell_type == "markdown" else []
+        if in_cell:
+            results = evaluate(self, in_cell)  # by the kernel, which has reached this cell
+            texts = {expression: text_of(result) for expression, result in results.items()}
             cell.metadata[NOTE] = {"template": cell.source}
-            cell.source = filled(cell.source, {x: text_of(result) for x, result in answers})
+            cell.source = filled(cell.source, texts)
         return super().execute_cell(cell, cell_index, **options)
 
 
@@ -77,20 +79,25 @@ class ProductEngine(NBClientEngine):
 def prepare(notebook: Any) -> None:
     """Give a chapter, or the product of an earlier run, the guard and the banner of a new run."""
     restore(notebook)
-    own = _tagged(notebook, "parameters")
-    given = _tagged(notebook, "injected-parameters")
-    declared = _assigned(own)
-    here = declared | _assigned(given)
-    if here:
-        guard = nbformat.v4.new_code_cell(_guard(here), id="oralib-guard")
+    parameters = _tagged(notebook, "parameters")
+    injected = _tagged(notebook, "injected-parameters")
+    declared = _assigned(parameters)
+    current = declared | _assigned(injected)
+    if current:
+        guard = nbformat.v4.new_code_cell(_guard(current), id="oralib-guard")
         guard.metadata = nbformat.from_dict({"tags": ["remove-input"], NOTE: {"made": "guard"}})
-        after = next(i for i, cell in enumerate(notebook.cells) if cell is (given or own))
-        notebook.cells.insert(after + 1, guard)
-    changed = {x: (here[x], declared[x]) for x in declared if _differ(here[x], declared[x])}
+        last = injected or parameters
+        place = next(i for i, cell in enumerate(notebook.cells) if cell is last)
+        notebook.cells.insert(place + 1, guard)
+    changed = {
+        name: (current[name], declared[name])
+        for name in declared
+        if _differ(current[name], declared[name])
+    }
     if changed:
         text = _banner(changed, *committed_sources(notebook.cells))
-        made = nbformat.from_dict({NOTE: {"made": "banner"}})
-        banner = nbformat.v4.new_markdown_cell(text, id="oralib-banner", metadata=made)
+        metadata = nbformat.from_dict({NOTE: {"made": "banner"}})
+        banner = nbformat.v4.new_markdown_cell(text, id="oralib-banner", metadata=metadata)
         notebook.cells.insert(0, banner)
         for cell in notebook.cells:  # who hears a picture must not be told of another one
             image = cell.metadata.get("mystnb", {}).get("image", {})
@@ -108,9 +115,8 @@ def restore(notebook: Any) -> None:
         cell.source = note.get("template", cell.source)
         if "alt" in note:
             cell.metadata["mystnb"]["image"]["alt"] = note["alt"]
-    made = [bool(note.get("made")) for note in notes]
     notebook.cells = [
-        cell for cell, is_made in zip(notebook.cells, made, strict=True) if not is_made
+        cell for cell, note in zip(notebook.cells, notes, strict=True) if "made" not in note
     ]
 
 
@@ -123,7 +129,7 @@ def _tagged(notebook: Any, tag: str) -> Any:
 
 
 def _assigned(cell: Any) -> dict[str, ast.expr]:
-    """What a cell with parameters assigns, as it is written."""
+    """The values that a cell with parameters assigns, as they are written."""
     values: dict[str, ast.expr] = {}
     if cell is None:
         return values
@@ -141,15 +147,15 @@ def _assigned(cell: Any) -> dict[str, ast.expr]:
 
 
 def _differ(one: ast.expr, other: ast.expr) -> bool:
-    """Whether two values are not the same; 2 and 2.0 are."""
+    """Tell whether two values differ; 2 and 2.0 do not."""
     try:
         return bool(ast.literal_eval(one) != ast.literal_eval(other))
     except ValueError:  # a call, say
         return ast.unparse(one) != ast.unparse(other)
 
 
-def _guard(here: dict[str, ast.expr]) -> str:
-    written = ", ".join(f'"{name}": {ast.unparse(value)}' for name, value in here.items())
+def _guard(current: dict[str, ast.expr]) -> str:
+    written = ", ".join(f'"{name}": {ast.unparse(value)}' for name, value in current.items())
     return _GUARD.format(written=written)
 
 
@@ -157,13 +163,13 @@ def _guard(here: dict[str, ast.expr]) -> str:
 
 
 def committed_sources(cells: Iterable[Any]) -> tuple[list[str], list[str]]:
-    """Which files of the book, and which chapters' results, code reads as they are committed.
+    """List the files of the book, and the chapters with results, that code reads as committed.
 
     >>> cell = {"cell_type": "code", "source": 'a, b = book_file("data/a.csv"), recorded("06")'}
     >>> committed_sources([cell])
     (['data/a.csv'], ['06'])
     """
-    found: dict[str, list[str]] = {"book_file": [], "recorded": []}
+    names_in: dict[str, list[str]] = {"book_file": [], "recorded": []}
     for cell in cells:
         if cell["cell_type"] != "code":
             continue
@@ -175,33 +181,36 @@ def committed_sources(cells: Iterable[Any]) -> tuple[list[str], list[str]]:
             match node:
                 case ast.Call(
                     func=ast.Name(name) | ast.Attribute(attr=name), args=[ast.Constant(str(value))]
-                ) if name in found and value not in found[name]:
-                    found[name].append(value)
-    return found["book_file"], found["recorded"]
+                ) if name in names_in and value not in names_in[name]:
+                    names_in[name].append(value)
+    return names_in["book_file"], names_in["recorded"]
 
 
 def _banner(
     changed: dict[str, tuple[ast.expr, ast.expr]], files: list[str], chapters: list[str]
 ) -> str:
-    def shown(value: ast.expr) -> str:
-        text = ast.unparse(value)
-        return escaped(text if len(text) <= 60 else f"{text[:59]}…")
-
+    """The text at the top of a run with other parameters, {name: (value, the chapter's own)}."""
     pairs = [
-        f"`{x}` is {shown(here)} instead of {shown(own)}" for x, (here, own) in changed.items()
+        f"`{name}` is {_shortened(current)} instead of {_shortened(declared)}"
+        for name, (current, declared) in changed.items()
     ]
-    read = []
+    sources = []
     if files:
         names = ", ".join(f"`{name}`" for name in files)
-        read.append(f"committed files, computed for their own settings ({names})")
+        sources.append(f"committed files, computed for their own settings ({names})")
     if chapters:
         names = " and ".join(f"`{name}`" for name in chapters)
         kind = "chapter" if len(chapters) == 1 else "chapters"
-        read.append(f"the {kind} {names} as committed")
-    also = f" It also reads {' and '.join(read)}." if read else ""
+        sources.append(f"the {kind} {names} as committed")
+    also = f" It also reads {' and '.join(sources)}." if sources else ""
     return (
         f"> **Run with other parameters.** Here {'; '.join(pairs)}.\n>\n"
         "> Tables, pictures and the numbers that code puts into the text are what the code gave "
         f"with these values.{also} All other words were written for the chapter's own parameters: "
         "where they compare and judge, see for yourself whether they still hold."
     )
+
+
+def _shortened(value: ast.expr) -> str:
+    text = ast.unparse(value)
+    return escaped(text if len(text) <= 60 else f"{text[:59]}…")

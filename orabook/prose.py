@@ -9,7 +9,7 @@ other parameters: theirs are in the metadata of the notebook (``orabook.builder.
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: Where jupyterlab-myst keeps the values, in the metadata of a markdown cell.
@@ -25,37 +25,41 @@ def expressions(markdown: str) -> list[str]:
     >>> expressions("{eval}`x` and {eval}`y + 1`, written `` {eval}`z` ``")
     ['x', 'y + 1']
     """
-    found = (_as_written(match[2]) for match in _ROLE.finditer(markdown) if match[2])
-    return list(dict.fromkeys(found))
+    roles = (match for match in _ROLE.finditer(markdown) if match[2])
+    return list(dict.fromkeys(_on_one_line(role[2]) for role in roles))
 
 
-def _as_written(expression: str) -> str:
+def _on_one_line(expression: str) -> str:
     return expression.replace("\n", " ").strip()
 
 
 def fill_in(client: Any, cell: Any) -> None:
     """Let the kernel of an nbclient evaluate the expressions of a markdown cell it has reached."""
-    if cell.cell_type == "markdown":
-        cell.metadata.pop(VALUES, None)
-        if asked := expressions(cell.source):
-            answers = evaluate(client, asked).items()
-            cell.metadata[VALUES] = [{"expression": x, "result": result} for x, result in answers]
+    if cell.cell_type != "markdown":
+        return
+    cell.metadata.pop(VALUES, None)
+    in_cell = expressions(cell.source)
+    if in_cell:
+        results = evaluate(client, in_cell)
+        cell.metadata[VALUES] = [
+            {"expression": expression, "result": result} for expression, result in results.items()
+        ]
 
 
-def evaluate(client: Any, asked: list[str]) -> dict[str, Any]:
-    """The values of expressions in the kernel of an nbclient."""
+def evaluate(client: Any, asked: Sequence[str]) -> dict[str, Any]:
+    """Evaluate expressions in the kernel of an nbclient."""
     numbered = {str(number): expression for number, expression in enumerate(asked)}
     message = client.kc.execute("", silent=True, store_history=False, user_expressions=numbered)
-    found = client.wait_for_reply(message)["content"].get("user_expressions", {})
-    answers = {expression: found[number] for number, expression in numbered.items()}
-    for expression, result in answers.items():
+    answer = client.wait_for_reply(message)["content"].get("user_expressions", {})
+    results = {expression: answer[number] for number, expression in numbered.items()}
+    for expression, result in results.items():
         if result["status"] != "ok":
             raise ValueError(f"{{eval}}`{expression}`: {result['ename']}: {result['evalue']}")
-    return answers
+    return results
 
 
 def text_of(result: Any) -> str:
-    """How a page shows a value: a word without its quotes, anything else as Python writes it.
+    """The text of a value on a page: a word without its quotes, anything else as Python writes it.
 
     >>> text_of({"data": {"text/plain": "'1.25 ± 0.01'"}})
     '1.25 ± 0.01'
@@ -66,18 +70,24 @@ def text_of(result: Any) -> str:
 
 def values_in(cell: Any) -> dict[str, str]:
     """The values in the metadata of a cell, by their expressions."""
-    return {e["expression"]: text_of(e["result"]) for e in cell["metadata"].get(VALUES, [])}
+    entries = cell["metadata"].get(VALUES, [])
+    return {entry["expression"]: text_of(entry["result"]) for entry in entries}
 
 
 def filled(markdown: str, values: Mapping[str, str]) -> str:
-    """A text with the values of its expressions.
+    """Put the values of its expressions into a text.
 
     >>> filled("a {eval}`x`", {"x": "<0.62>"})
     'a \\\\<0.62\\\\>'
     """
-    return _ROLE.sub(lambda match: match[1] or escaped(values[_as_written(match[2])]), markdown)
+
+    def value_of(match: re.Match[str]) -> str:
+        is_code = match[1] is not None  # it only shows how to write an expression
+        return match[1] if is_code else escaped(values[_on_one_line(match[2])])
+
+    return _ROLE.sub(value_of, markdown)
 
 
 def escaped(text: str) -> str:
-    """A text that Markdown shows as it is."""
+    """Escape a text, so that Markdown shows it as it is."""
     return re.sub(r"([\\`*_{}\[\]<>$|~#&])", r"\\\1", text)

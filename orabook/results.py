@@ -1,4 +1,4 @@
-"""The results of a chapter: what ``orabook run`` and ``sweep`` write down.
+"""The results of a chapter, which ``orabook run`` and ``sweep`` write down.
 
 A chapter declares them once, in its last code cell::
 
@@ -22,7 +22,7 @@ import numpy as np
 from orabook.place import book_file
 from orabook.tables import number
 
-#: Where the values are in the metadata of an output.
+#: The place of the values in the metadata of an output.
 SECTION = "oralib"
 
 #: Numbers that JSON does not have, and the words that stand for them.
@@ -37,39 +37,44 @@ def record(**values: Any) -> None:
     holds  yes
     law    Laplace
     """
-    kept = {name: _plain(name, value) for name, value in values.items()}
-    rows = {name: number(value) for name, value in kept.items()}
-    width = max(map(len, rows), default=0)
-    text = "\n".join(f"{name:<{width}}  {word}" for name, word in rows.items())
+    results = {name: _plain(name, value) for name, value in values.items()}
+    texts = {name: number(value) for name, value in results.items()}
+    width = max(map(len, texts), default=0)
+    plain = "\n".join(f"{name:<{width}}  {text}" for name, text in texts.items())
     # Only a notebook has imported IPython; elsewhere there is only the text.
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
-        print(text)
+        print(plain)
         return
-    cells = (f"<tr><th>{escape(x)}</th><td>{escape(word)}</td></tr>" for x, word in rows.items())
-    html = "\n".join(['<table class="dataframe results">', *cells, "</table>"])
+    rows = [
+        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in texts.items()
+    ]
+    html = "\n".join(['<table class="dataframe results">', *rows, "</table>"])
     # A notebook's file keeps names in alphabetical order.
-    noted = {SECTION: {"results": as_json(kept), "order": list(kept)}}
-    shell.display_pub.publish({"text/plain": text, "text/html": html}, metadata=noted)
+    note = {SECTION: {"results": as_json(results), "order": list(results)}}
+    shell.display_pub.publish({"text/plain": plain, "text/html": html}, metadata=note)
 
 
 def as_json(values: Any) -> Any:
-    """Values with words for the numbers that JSON does not have."""
+    """Replace numbers that JSON does not have by words for them."""
     if isinstance(values, Mapping):
         return {name: as_json(value) for name, value in values.items()}
     if isinstance(values, list):
         return [as_json(value) for value in values]
-    return str(values) if isinstance(values, float) and not math.isfinite(values) else values
+    is_missing = isinstance(values, float) and not math.isfinite(values)
+    return str(values) if is_missing else values
 
 
 def from_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that :func:`as_json` was given."""
-    words = {name: value for name, value in values.items() if isinstance(value, str)}
-    return {**values, **{name: NOT_FINITE.get(word, word) for name, word in words.items()}}
+    """Replace the words of :func:`as_json` by the numbers that they stand for."""
+    return {
+        name: NOT_FINITE.get(value, value) if isinstance(value, str) else value
+        for name, value in values.items()
+    }
 
 
 def _plain(name: str, value: Any) -> int | float | str | bool:
-    """A plain Python value, a float to 12 significant digits."""
+    """Return a plain Python value, a float to 12 significant digits."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
@@ -86,13 +91,14 @@ def _plain(name: str, value: Any) -> int | float | str | bool:
 
 def results_of(notebook: Any) -> dict[str, Any]:
     """The results that an executed notebook has recorded, in order."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            if section := output.get("metadata", {}).get(SECTION):
+            section = output.get("metadata", {}).get(SECTION)
+            if section:
                 values = from_json(section["results"])
-                found |= {name: values[name] for name in section["order"]}
-    return found
+                results |= {name: values[name] for name in section["order"]}
+    return results
 
 
 def recorded(chapter: str) -> dict[str, Any]:

@@ -22,16 +22,25 @@ from oralib.ground.rounding import snap
 __all__ = ["Shown", "number", "show"]
 
 #: The default heads of the experiments' columns.
-HEADS = {"epsilon": "ε", "delta": "δ", "beta": "β", "trials": "audits"}
-HEADS |= {"bound": "mean bound", "valid": "mean valid bound", "estimation": "mean estimate"}
-HEADS |= {"efficacy": "mean accuracy", "guesses": "mean number of guesses"}
-HEADS |= {"all_right": "audits with all guesses right", "no_guesses": "audits without guesses"}
+HEADS = {
+    "epsilon": "ε",
+    "delta": "δ",
+    "beta": "β",
+    "trials": "audits",
+    "bound": "mean bound",
+    "valid": "mean valid bound",
+    "estimation": "mean estimate",
+    "efficacy": "mean accuracy",
+    "guesses": "mean number of guesses",
+    "all_right": "audits with all guesses right",
+    "no_guesses": "audits without guesses",
+}
 
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """A number, or a word, as it is printed in a book.
+    """Write a number, or a word, as in a book.
 
     Integers are printed in full, with commas, other numbers with ``digits`` digits after the
     point, and very small or large ones as a power of ten.
@@ -59,11 +68,13 @@ def number(value: Any, digits: int = 3) -> str:
 
 
 def _power_of_ten(value: float) -> str:
-    """1e-05 as 10⁻⁵, and 3.14e-05 as 3.1 · 10⁻⁵."""
-    first, _, power_word = f"{value:.17e}".partition("e")  # the smallest have no 10.0**power
-    factor, power = round(float(first), 1), int(power_word)
+    """Write 1e-05 as 10⁻⁵, and 3.14e-05 as 3.1 · 10⁻⁵."""
+    mantissa, _, exponent = f"{value:.17e}".partition("e")  # the smallest have no 10.0**power
+    factor = round(float(mantissa), 1)
+    power = int(exponent)
     if abs(factor) == 10:
-        power, factor = power + 1, factor / 10
+        factor /= 10
+        power += 1
     tens = f"10{str(power).translate(_SUPERSCRIPTS)}"
     if abs(factor) == 1:
         return tens if factor > 0 else f"-{tens}"
@@ -76,27 +87,30 @@ class Shown:
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    words: tuple[bool, ...]
+    is_word: tuple[bool, ...]  # of each column; the others are numbers
 
     def __str__(self) -> str:
         lines = [self.heads, *self.rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if word else cell.rjust(width)
-                for cell, width, word in zip(line, widths, self.words, strict=True)
-            ).rstrip()
-            for line in lines
-        )
+        return "\n".join(self._line(cells, widths) for cells in lines)
+
+    def _line(self, cells: tuple[str, ...], widths: list[int]) -> str:
+        columns = zip(cells, widths, self.is_word, strict=True)
+        padded = [
+            cell.ljust(width) if is_word else cell.rjust(width) for cell, width, is_word in columns
+        ]
+        return "  ".join(padded).rstrip()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        kinds = ["word" if word else "number" for word in self.words]
+        classes = ["word" if is_word else "number" for is_word in self.is_word]
 
         def row(texts: tuple[str, ...], tag: str, scope: str = "") -> str:
-            pairs = zip(texts, kinds, strict=True)
-            cells = (f'<{tag}{scope} class="{kind}">{escape(x)}</{tag}>' for x, kind in pairs)
+            cells = [
+                f'<{tag}{scope} class="{name}">{escape(text)}</{tag}>'
+                for text, name in zip(texts, classes, strict=True)
+            ]
             return f"<tr>{''.join(cells)}</tr>"
 
         head = row(self.heads, "th", ' scope="col"')
@@ -112,9 +126,9 @@ def show(
     digits: int | Mapping[str, int] = 3,
     index: str | None = None,
 ) -> Shown:
-    """Some columns of a data frame as a readable table.
+    """Show columns of a data frame as a readable table.
 
-    ``columns`` says in which order, and what to call them; by default all. In a list they
+    ``columns`` are the columns in their order, with their heads; by default all. In a list they
     keep their names, or have those of ``HEADS``. A standard error, in the column of the same name
     with ``_se`` after it, stands beside its number. ``digits`` are those after the point. With a
     head for it, the index is shown as well.
@@ -129,27 +143,35 @@ def show(
         raise TypeError(f"frame must be a data frame, got frame={frame!r}")
     if columns is not None and not isinstance(columns, list):
         arguments.instance("columns", columns, Mapping, '{"n": "elements"}')
-    given = digits if isinstance(digits, Mapping) else dict.fromkeys(frame.columns, digits)
-    by_column = {name: arguments.integer("digits", many, 0, 30) for name, many in given.items()}
+    if not isinstance(digits, Mapping):
+        digits = dict.fromkeys(frame.columns, digits)
+    digits_of = {name: arguments.integer("digits", entry, 0, 30) for name, entry in digits.items()}
     errors = {f"{name}_se" for name in frame.columns}
     names = columns or [name for name in frame if name not in errors]
-    chosen = names if isinstance(names, Mapping) else {x: HEADS.get(x, x) for x in names}
-    for name in chosen:
+    head_of = names if isinstance(names, Mapping) else {x: HEADS.get(x, x) for x in names}
+    for name in head_of:
         if name not in frame.columns:
-            have = ", ".join(map(str, frame.columns))
-            raise ValueError(f"columns must be among {have}, got {name!r}")
-    texts, words = [], []
+            available = ", ".join(map(str, frame.columns))
+            raise ValueError(f"columns must be among {available}, got {name!r}")
+    heads: list[str] = []
+    texts: list[list[str]] = []
+    is_word: list[bool] = []
     if index is not None:
+        heads.append(str(index))
         texts.append([number(entry) for entry in frame.index])
-        words.append(not all(isinstance(entry, Real) for entry in frame.index))
-    for name in chosen:
-        beside = f"{name}_se" in frame.columns
-        error = frame[f"{name}_se"] if beside else [None] * len(frame)
-        pairs = zip(frame[name].tolist(), error, strict=True)
-        texts.append([_with_error(*pair, by_column.get(name, 3)) for pair in pairs])
-        words.append(not pd.api.types.is_numeric_dtype(frame[name]))
-    heads = tuple(map(str, (*([index] if index is not None else []), *chosen.values())))
-    return Shown(heads, tuple(zip(*texts, strict=True)), tuple(words))
+        is_word.append(not all(isinstance(entry, Real) for entry in frame.index))
+    for name, head in head_of.items():
+        heads.append(str(head))
+        texts.append(_texts_of_column(frame, name, digits_of.get(name, 3)))
+        is_word.append(not pd.api.types.is_numeric_dtype(frame[name]))
+    return Shown(tuple(heads), tuple(zip(*texts, strict=True)), tuple(is_word))
+
+
+def _texts_of_column(frame: pd.DataFrame, name: str, digits: int) -> list[str]:
+    has_errors = f"{name}_se" in frame.columns
+    errors = frame[f"{name}_se"] if has_errors else [None] * len(frame)
+    pairs = zip(frame[name].tolist(), errors, strict=True)
+    return [_with_error(value, error, digits) for value, error in pairs]
 
 
 def _with_error(value: Any, error: Any, digits: int) -> str:

@@ -17,8 +17,8 @@ def test_every_audit_is_in_one_row():
         [row] = [
             row
             for row in rows
-            if which_bound.TOLD[feedback] in row[0].replace(" or ", ", ").split(", ")
-            and which_bound.NUMBER[r_fixed] in row[1].split(" or ")
+            if which_bound.FEEDBACK_NAMES[feedback] in row[0].replace(" or ", ", ").split(", ")
+            and which_bound.NUMBER_NAMES[r_fixed] in row[1].split(" or ")
         ]
         counts = oralib.Counts(75, 100, n=1000, r_fixed=r_fixed, feedback=feedback)
         if row[place] == "no valid bound above 0":

@@ -5,5 +5,15 @@ from orabook.runs.grid import Grid, read_grid
 from orabook.runs.run import RunFailed, run_chapter
 from orabook.runs.sweep import Sweep, sweep_grid
 
-__all__ = ["Chapter", "Grid", "RunFailed", "Sweep", "chapters", "check_parameters", "find_chapter"]
-__all__ += ["read_grid", "run_chapter", "sweep_grid"]
+__all__ = [
+    "Chapter",
+    "Grid",
+    "RunFailed",
+    "Sweep",
+    "chapters",
+    "check_parameters",
+    "find_chapter",
+    "read_grid",
+    "run_chapter",
+    "sweep_grid",
+]

@@ -1,4 +1,4 @@
-"""A chapter as a program: which parameters it declares, and which values they may have."""
+"""A chapter as a program: the parameters that it declares, and the values that they may have."""
 
 import ast
 import json
@@ -57,15 +57,16 @@ class Chapter:
 
 def chapters() -> list[Chapter]:
     """All chapters of the book that have parameters, in the order of their names."""
-    found = [_read(path) for path in _notebooks().values()]
-    return [chapter for chapter in found if chapter.parameters]
+    notebooks = [_read(path) for path in _notebooks().values()]
+    return [chapter for chapter in notebooks if chapter.parameters]
 
 
 def _notebooks() -> dict[str, Path]:
     """The notebooks of the book by their names."""
-    if not (known := {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}):
+    notebooks = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
+    if not notebooks:
         raise ValueError(f"there is no book at {BOOK}, so no chapters have names; give a notebook")
-    return known
+    return notebooks
 
 
 def find_chapter(name: str | os.PathLike[str]) -> Chapter:
@@ -106,7 +107,8 @@ def _read(path: Path) -> Chapter:
     ]
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
+            cell.outputs = []
+            cell.execution_count = None
     return Chapter(path.stem, path.resolve(), declared, nbformat.writes(notebook), results)
 
 
@@ -138,7 +140,7 @@ def _is_list(value: Any) -> bool:
     return is_list and not any(isinstance(entry, Mapping) for entry in value)
 
 
-#: The types that a parameter may have: what fits, what to ask for, and how to convert it.
+#: The types that a parameter may have: a test of a value, the words for a value, a conversion.
 _FITS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
     "int": (lambda value: _is_number(value) and value % 1 == 0, "an integer", int),
     "float": (_is_number, "a number", float),
@@ -148,21 +150,21 @@ _FITS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
 }
 
 
-def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, Any]:
+def check_parameters(chapter: Chapter, changed: Mapping[str, Any]) -> dict[str, Any]:
     """All parameters of a chapter with their values, checked and converted; nothing is started.
 
-    Values are given that differ from the chapter's own; strings, as on a command line, are read as
-    YAML, and a list needs no brackets.
+    The values of ``changed`` stand for the chapter's own. Strings, as on a command line, are read
+    as YAML, and a list needs no brackets.
 
     >>> check_parameters(find_chapter("06-dp-sgd"), {"epsilon": "4"})["epsilon"]
     4.0
     """
-    for name, value in given.items():
+    for name, value in changed.items():
         if name not in chapter.parameters:
-            said = did_you_mean(str(name), chapter.parameters, "its parameters:")
-            raise ValueError(f"{name} is not a parameter of {chapter.name}, got {value!r}{said}")
+            hint = did_you_mean(str(name), chapter.parameters, "its parameters:")
+            raise ValueError(f"{name} is not a parameter of {chapter.name}, got {value!r}{hint}")
     values = {
-        name: _converted(entry, given.get(name, entry.default))
+        name: _converted(entry, changed.get(name, entry.default))
         for name, entry in chapter.parameters.items()
     }
     try:
@@ -175,26 +177,38 @@ def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, An
 
 @cache
 def _checks(text: str) -> CodeType:
-    """The chapter's own checks, for which no kernel need start.
+    """Compile the chapter's own checks, for which no kernel need start.
 
     They are the cell after the parameters up to its last statement that uses ``parameters``. Of its
     imports only those that are used are made: others, such as PyTorch, take seconds.
     """
     cells = [cell for cell in nbformat.reads(text, 4).cells if cell.cell_type == "code"]
     tagged = [i for i, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", [])]
-    body = ast.parse(cells[tagged[0] + 1].source).body
-    names = [{x.id for x in ast.walk(part) if isinstance(x, ast.Name)} for part in body]
-    last = max((i for i, found in enumerate(names) if "parameters" in found), default=-1)
-    used = set().union(*names[: last + 1])
-    for part in body:
-        if isinstance(part, ast.Import | ast.ImportFrom):
-            part.names = [x for x in part.names if (x.asname or x.name.partition(".")[0]) in used]
-    kept = [part for part in body[: last + 1] if getattr(part, "names", True)]
-    return compile(ast.Module(kept, []), "the checks of a chapter", "exec")
+    statements = ast.parse(cells[tagged[0] + 1].source).body
+    names = [
+        {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        for statement in statements
+    ]
+    checking = [place for place, used in enumerate(names) if "parameters" in used]
+    end = checking[-1] + 1 if checking else 0
+    used = set().union(*names[:end])
+    checks = []
+    for statement in statements[:end]:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            statement.names = [
+                alias
+                for alias in statement.names
+                if (alias.asname or alias.name.partition(".")[0]) in used
+            ]
+            if not statement.names:
+                continue
+        checks.append(statement)
+    return compile(ast.Module(checks, []), "the checks of a chapter", "exec")
 
 
 def _converted(declared: Declaration, value: Any) -> Any:
-    name, kind = declared.name, declared.type
+    name = declared.name
+    kind = declared.type
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, str) and kind != "str":

@@ -27,9 +27,18 @@ import yaml
 from orabook.runs.chapters import Chapter, Loader, check_parameters, find_chapter
 from oralib.ground import arguments
 
-#: The keys of a grid file, and what each must hold.
-KEYS = {"chapter": str, "parameters": dict, "product": dict, "points": list}
-KEYS |= {"inputs": list, "results": list, "show": str}
+#: The keys of a grid file, and the type of the value of each.
+KEYS = {
+    "chapter": str,
+    "parameters": dict,
+    "product": dict,
+    "points": list,
+    "inputs": list,
+    "results": list,
+    "show": str,
+}
+#: Those types in words.
+TYPES = {str: "a word", dict: "a mapping", list: "a list"}
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Grid:
 
 
 def read_grid(path: str | os.PathLike[str]) -> Grid:
-    """A grid file, with every point checked.
+    """Read a grid file and check every point.
 
     >>> grid = read_grid("book/grids/plane.yml")
     >>> grid.chapter.name, grid.axes, len(grid.points)
@@ -60,41 +69,52 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
             if key not in KEYS:
                 raise ValueError(f"{key} is not a key of a grid ({', '.join(KEYS)})")
             if not isinstance(value, KEYS[key]):
-                kind = {str: "a word", dict: "a mapping", list: "a list"}[KEYS[key]]
-                raise ValueError(f"{key} must be {kind}, got {key}={value!r}")
+                raise ValueError(f"{key} must be {TYPES[KEYS[key]]}, got {key}={value!r}")
         return _grid(path.parent, content)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
 
 
-def _grid(beside: Path, content: Mapping[str, Any]) -> Grid:
-    name, fixed = content["chapter"], content.get("parameters", {})
-    results, show = content.get("results", []), content.get("show", "")
-    found = find_chapter(beside / name if name.endswith(".ipynb") else name)
-    values = content.get("product", {})
-    for name, entries in values.items():
-        if not isinstance(entries, list) or not entries:
-            raise ValueError(f"product: {name} must be a list of values, got {name}={entries!r}")
-    chosen = product(*values.values()) if "product" in content else ()
-    given = [*(dict(zip(values, x, strict=True)) for x in chosen), *content.get("points", [])]
-    if not given:
-        raise ValueError("a grid needs a product, or points")
-    for point in given:
+def _grid(folder: Path, content: Mapping[str, Any]) -> Grid:
+    """The grid of a file in this folder."""
+    name = content["chapter"]
+    chapter = find_chapter(folder / name if name.endswith(".ipynb") else name)
+    points = _points_of(content)
+    shared = content.get("parameters", {})
+    for point in points:
         if not isinstance(point, dict):
             raise ValueError(f"a point must be a mapping such as {{k: 100}}, got {point!r}")
-        if twice := set(point) & set(fixed):
-            raise ValueError(f"{min(twice)} is set twice, in parameters and in a point")
-    checked = [check_parameters(found, {**fixed, **point}) for point in given]
-    for i, point in enumerate(checked):
-        if point in checked[:i]:
-            raise ValueError(f"points {checked.index(point) + 1} and {i + 1} are the same")
-    for name in [*results, *([show] if show else [])]:
-        if found.results and name not in found.results:
-            known = ", ".join(found.results)
-            raise ValueError(f"{name} is not a result of {found.name} (its results: {known})")
-    files = tuple((beside / name).absolute() for name in content.get("inputs", []))
+        repeated = set(point) & set(shared)
+        if repeated:
+            raise ValueError(f"{min(repeated)} is set twice, in parameters and in a point")
+    checked = [check_parameters(chapter, {**shared, **point}) for point in points]
+    for place, point in enumerate(checked):
+        if point in checked[:place]:
+            raise ValueError(f"points {checked.index(point) + 1} and {place + 1} are the same")
+    results = content.get("results", [])
+    show = content.get("show", "")
+    for name in [*results, show] if show else results:
+        if chapter.results and name not in chapter.results:
+            available = ", ".join(chapter.results)
+            raise ValueError(f"{name} is not a result of {chapter.name} (its results: {available})")
+    files = tuple((folder / name).absolute() for name in content.get("inputs", []))
     for file in files:
         if not file.is_file():
             raise ValueError(f"inputs: there is no file {file}")
-    axes = tuple(dict.fromkeys(name for point in given for name in point))
-    return Grid(found, checked, axes, files, tuple(results), show)
+    axes = tuple(dict.fromkeys(name for point in points for name in point))
+    return Grid(chapter, checked, axes, files, tuple(results), show)
+
+
+def _points_of(content: Mapping[str, Any]) -> list[Any]:
+    """The points of a grid file, as they are written: those of the product, then the others."""
+    lists = content.get("product", {})
+    for name, entries in lists.items():
+        if not isinstance(entries, list) or not entries:
+            raise ValueError(f"product: {name} must be a list of values, got {name}={entries!r}")
+    points: list[Any] = []
+    if "product" in content:
+        points += [dict(zip(lists, values, strict=True)) for values in product(*lists.values())]
+    points += content.get("points", [])
+    if not points:
+        raise ValueError("a grid needs a product, or points")
+    return points

@@ -38,14 +38,16 @@ PACKAGES = ("oralib", "oraudit", "orabook")
 
 
 class RunFailed(Exception):
-    """A chapter stopped with an error, or only its page could not be made; the message says where
-    its notebook is.
+    """A chapter stopped with an error, or its page could not be made.
+
+    The message says where its notebook is.
     """
 
 
 class _Kernel(AsyncKernelManager):
     @property
-    def kernel_spec(self) -> KernelSpec:  # python3 may be the name of another, as by JUPYTER_PATH
+    def kernel_spec(self) -> KernelSpec:
+        # A kernel of another Python may have the name python3, as by JUPYTER_PATH.
         return KernelSpec(**get_kernel_dict(["--log-level=ERROR"]))
 
 
@@ -55,7 +57,7 @@ papermill_engines.register("oralib", ProductEngine)
 
 def run_chapter(
     chapter: Chapter,
-    given: Mapping[str, Any],
+    changed: Mapping[str, Any],
     folder: str | os.PathLike[str] | None = None,
     *,
     force: bool = False,
@@ -63,51 +65,39 @@ def run_chapter(
     inputs: Sequence[Path] = (),
     progress: bool = False,
 ) -> tuple[Path, dict[str, Any]]:
-    """Execute a chapter with papermill into a folder; returns its path and what results.json has.
+    """Execute a chapter with papermill into a folder; return its path and the results.json.
 
-    The parameters that are given are checked before anything starts. The folder is new, by default
-    in ``runs/``, and appears when it is complete; with ``force`` one that has its name is renamed
-    first. If the chapter fails, its notebook is in a folder of this name with ``-failed-`` and the
-    time. A page takes some seconds, and needs the sources of the book; a run without its page
-    fails, but leaves its results. The digests of the inputs are stored with the results.
+    The values of ``changed`` stand for the chapter's own parameters, and are checked before
+    anything starts. The folder is new, by default in ``runs/``, and appears when it is complete;
+    with ``force`` one that has its name is renamed first. If the chapter fails, its notebook is in
+    a folder of this name with ``-failed-`` and the time. A page takes some seconds, and needs the
+    sources of the book; a run without its page fails, but leaves its results. The digests of the
+    inputs are stored with the results.
     """
-    parameters = check_parameters(chapter, given)
+    parameters = check_parameters(chapter, changed)
     commit = ask_git("describe", "--always", "--dirty", "--abbrev=40").strip() or "unknown"
     origin = origin_of(chapter, inputs)
     if origin["sources"] != IMPORTED:
         raise ValueError("oralib or orabook was edited after this process imported it; restart it")
-    if folder is None:  # runs/06-dp-sgd-epsilon=4- and a digest
-        words = "-".join([chapter.name, *(f"{name}={value}" for name, value in given.items())])
-        plain = re.sub(r"[^A-Za-z0-9.,=+_-]", "", words)[:100]
-        folder = Path("runs") / f"{plain}-{key_of(parameters, origin)}"
+    if folder is None:
+        folder = _default_folder(chapter, changed, key_of(parameters, origin))
     folder = arguments.path("folder", folder)
     if force and os.path.lexists(folder):
         os.rename(folder, _aside(folder, "old"))
     check_new(folder)
     began = time.time()
-    has_page = True
     with appearing(folder) as written:
         path = written.absolute() / "notebook.ipynb"
         try:
-            notebook = papermill.execute_notebook(
-                nbformat.reads(chapter.text, 4),
-                str(path),
-                parameters,
-                engine_name="oralib",
-                cwd=str(chapter.path.parent),
-                kernel_name="python3",
-                kernel_manager_class=_Kernel,
-                start_timeout=120,
-                progress_bar={"disable": None, "leave": False} if progress else False,
-            )
+            notebook = _execute(chapter, parameters, path, progress)
             if origin_of(chapter, inputs) != origin:  # it is unknown which of the two it has read
                 raise RuntimeError("oralib, orabook or an input was edited meanwhile; run it again")
         except Exception as error:  # from a cell, from a number in prose, or from the kernel itself
             failed = _aside(folder, "failed")
             os.rename(written, failed)
             name = getattr(error, "ename", type(error).__name__)
-            said = " ".join(str(getattr(error, "evalue", error)).split())
-            raise RunFailed(f"{name}: {said} (see {failed})") from None
+            message = " ".join(str(getattr(error, "evalue", error)).split())
+            raise RunFailed(f"{name}: {message} (see {failed})") from None
         notebook.metadata.papermill.update(input_path=chapter.path.name, output_path="")
         nbformat.write(notebook, path)
         results = results_of(notebook)
@@ -127,16 +117,17 @@ def run_chapter(
         (written / "results.json").write_text(text + "\n", encoding="utf-8")
         table = pd.DataFrame({"name": list(results), "value": list(results.values())}, dtype=object)
         table.to_csv(written / "results.csv", index=False)
-        # The settings of the book are with its sources; a wheel has none.
-        if page and (BOOK.parent / "_config.yml").exists() and find_spec("jupyter_book"):
-            paths = (str(path), str(path.with_name("page.html")), str(chapter.path.parent))
-            command = [sys.executable, "-m", "orabook.builder.page", *paths]
-            made = subprocess.run(command, stderr=subprocess.PIPE, text=True)
-            has_page = not made.returncode
-    if not has_page:
-        said = made.stderr.strip().rpartition("\n")[2]
-        raise RunFailed(f"the page could not be made: {said} (the results are in {folder})")
+        page_error = _write_page(path, chapter.path.parent) if page else None
+    if page_error is not None:
+        raise RunFailed(f"the page could not be made: {page_error} (the results are in {folder})")
     return folder, {**record, "results": results}
+
+
+def _default_folder(chapter: Chapter, changed: Mapping[str, Any], key: str) -> Path:
+    """A folder such as runs/06-dp-sgd-epsilon=4- and a digest."""
+    settings = [f"{name}={value}" for name, value in changed.items()]
+    plain = re.sub(r"[^A-Za-z0-9.,=+_-]", "", "-".join([chapter.name, *settings]))[:100]
+    return Path("runs") / f"{plain}-{key}"
 
 
 def _aside(folder: Path, word: str) -> Path:
@@ -144,11 +135,37 @@ def _aside(folder: Path, word: str) -> Path:
     return folder.with_name(f"{folder.name}-{word}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
 
 
+def _execute(chapter: Chapter, parameters: Mapping[str, Any], path: Path, progress: bool) -> Any:
+    """Execute a chapter into a notebook at this path, in a kernel of this Python."""
+    return papermill.execute_notebook(
+        nbformat.reads(chapter.text, 4),
+        str(path),
+        parameters,
+        engine_name="oralib",
+        cwd=str(chapter.path.parent),
+        kernel_name="python3",
+        kernel_manager_class=_Kernel,
+        start_timeout=120,
+        progress_bar={"disable": None, "leave": False} if progress else False,
+    )
+
+
+def _write_page(notebook: Path, folder: Path) -> str | None:
+    """Write the page of a notebook beside it; return the error, or None if there is none."""
+    # The settings of the book are with its sources; a wheel has none.
+    if not (BOOK.parent / "_config.yml").exists() or not find_spec("jupyter_book"):
+        return None
+    paths = [str(notebook), str(notebook.with_name("page.html")), str(folder)]
+    command = [sys.executable, "-m", "orabook.builder.page", *paths]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    return done.stderr.strip().rpartition("\n")[2] if done.returncode else None
+
+
 # ------------------------------------------------------------------------------- where it is from
 
 
 def origin_of(chapter: Chapter, inputs: Sequence[Path]) -> dict[str, Any]:
-    """What a run depends on beside its parameters, as this process finds it now."""
+    """The state of what a run depends on beside its parameters, as this process finds it now."""
     return {
         "chapter": chapter.digest,
         "sources": _sources_digest(),
