@@ -21,7 +21,7 @@ PAGES = 4
 
 
 def build(root: Path) -> bool:
-    """Whether the book in a folder could be built."""
+    """Build the book in a folder; return whether it could be built."""
     failed = build_sphinx(
         root,
         root / "_build" / "html",
@@ -35,7 +35,7 @@ def build(root: Path) -> bool:
         warningiserror=True,
         jobs=min(PAGES, os.cpu_count() or 1),
     )
-    print(getattr(failed, "traceback", ""), file=sys.stderr)  # what a cell has raised
+    print(getattr(failed, "traceback", ""), file=sys.stderr)  # of a cell
     return not failed
 
 

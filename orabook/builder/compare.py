@@ -1,4 +1,4 @@
-"""What nbval leaves out when it compares a chapter with its committed outputs.
+"""Comparisons of a chapter with its committed outputs that nbval leaves out.
 
 It compares texts and tables. Here are the pictures, which must show and tell the same, and the
 numbers in prose, which are in no output. ``conftest.py`` calls :func:`check_cell`.
@@ -18,115 +18,134 @@ from orabook.extensions.stored_outputs import NUMBERS
 from orabook.figures.data import data_in
 from orabook.prose import evaluate, expressions, text_of
 
-#: How much a number in the table of a picture may differ: processors differ in the last bits.
-RELATIVE, ABSOLUTE = 1e-3, 1e-6
-#: How much a pixel may differ, of 255: a picture has 128 colours of its own.
+#: The largest differences between numbers in tables of pictures: processors differ in last bits.
+RELATIVE = 1e-3
+ABSOLUTE = 1e-6
+#: The largest difference between pixels, of 255: a picture has 128 colours of its own.
 SHADES = 40
 
 
 def check_cell(item: Any) -> None:
     """Raise nbval's error if a picture of a cell, or a number in prose below it, is another."""
-    found = []
+    differences = []
     if item.options["check"] and item.cell.execution_count is not None:
-        found += pictures_differ(pictures(item.cell.outputs), pictures(item.test_outputs))
+        differences += pictures_differ(pictures(item.cell.outputs), pictures(item.test_outputs))
     file = item.parent
     stored = file.nb.metadata.get(NUMBERS)
     if stored is not None and "papermill" not in file.nb.metadata:  # with its own parameters
         asked = below(file.nb.cells, item.cell_num)
-        found += numbers_differ(stored, evaluate_in(file.kernel, asked) if asked else {})
-    if found:
-        item.raise_cell_error("What a reader sees is not what is committed", "\n".join(found))
+        now = evaluate_in(file.kernel, asked) if asked else {}
+        differences += numbers_differ(stored, now)
+    if differences:
+        item.raise_cell_error("What a reader sees is not what is committed", "\n".join(differences))
 
 
 def pictures(outputs: list[Any]) -> list[bytes]:
     """The PNG files among the outputs of a cell."""
-    shown = [output.get("data", {}) for output in outputs]
-    return [b64decode(data["image/png"]) for data in shown if "image/png" in data]
+    contents = [output.get("data", {}) for output in outputs]
+    return [b64decode(content["image/png"]) for content in contents if "image/png" in content]
 
 
 def pictures_differ(committed: list[bytes], now: list[bytes]) -> list[str]:
-    """What is different in the pictures of a cell, a line for each."""
+    """The differences between pictures of a cell, a line for each."""
     if len(committed) != len(now):
         return [f"{len(committed)} pictures are committed, and {len(now)} are drawn"]
-    others = [pair for pair in zip(committed, now, strict=True) if pair[0] != pair[1]]
-    return [
-        line for pair in others for line in (tables_differ(*pair), pixels_differ(*pair)) if line
-    ]
+    lines = []
+    for before, after in zip(committed, now, strict=True):
+        if before != after:
+            lines += [tables_differ(before, after), pixels_differ(before, after)]
+    return [line for line in lines if line]
 
 
 def tables_differ(committed: bytes, now: bytes) -> str:
     """The first place where the tables of two pictures differ; empty if they tell the same."""
-    before, after = (_table(png) for png in (committed, now))
+    before = _table(committed)
+    after = _table(now)
     if list(before) != list(after):
         return f"the picture's columns {list(before)} are now {list(after)}"
     if len(before) != len(after):
         return f"the picture's table has {len(before)} rows, and now {len(after)}"
     for column in before:
-        one, other = before[column], after[column]
-        same = (one == other) | (one.isna() & other.isna())
-        if all(pd.api.types.is_numeric_dtype(entries) for entries in (one, other)):
-            same |= np.isclose(other.astype(float), one.astype(float), RELATIVE, ABSOLUTE)
-        if not same.all():
-            first = same.idxmin()
-            where = before.loc[first].drop(column).dropna().to_dict()
-            some = f"{(~same).sum()} of {len(same)} entries differ"
-            return f"{column}, at {where}: {one[first]} is now {other[first]}; {some}"
+        old = before[column]
+        new = after[column]
+        is_equal = (old == new) | (old.isna() & new.isna())
+        if all(pd.api.types.is_numeric_dtype(entries) for entries in (old, new)):
+            is_equal |= np.isclose(new.astype(float), old.astype(float), RELATIVE, ABSOLUTE)
+        if not is_equal.all():
+            first = is_equal.idxmin()
+            row = before.loc[first].drop(column).dropna().to_dict()
+            return (
+                f"{column}, at {row}: {old[first]} is now {new[first]}; "
+                f"{(~is_equal).sum()} of {len(is_equal)} entries differ"
+            )
     return ""
 
 
 def _table(png: bytes) -> pd.DataFrame:
     """The table of a picture; a drawing has none."""
     text = data_in(png)
-    return (
-        pd.read_csv(StringIO(text), keep_default_na=False, na_values="") if text else pd.DataFrame()
-    )
+    if not text:
+        return pd.DataFrame()
+    return pd.read_csv(StringIO(text), keep_default_na=False, na_values="")
 
 
 def pixels_differ(committed: bytes, now: bytes) -> str:
-    """Where two pictures look different; empty if nothing has moved by more than a pixel."""
-    images = (Image.open(BytesIO(png)).convert("RGB") for png in (committed, now))
-    one, other = (np.asarray(image) for image in images)
-    if one.shape != other.shape:
-        return f"the picture's height, width and colours {one.shape} are now {other.shape}"
-    off = (_outside(one, other) | _outside(other, one)).any(axis=2)
-    if not off.any():
+    """The part of a picture that looks different; empty if all is where it was, to a pixel."""
+    before = _colours(committed)
+    after = _colours(now)
+    if before.shape != after.shape:
+        return f"the picture's height, width and colours {before.shape} are now {after.shape}"
+    is_different = (_outside(before, after) | _outside(after, before)).any(axis=2)
+    if not is_different.any():
         return ""
-    down, across = off.any(axis=1).nonzero()[0], off.any(axis=0).nonzero()[0]
+    rows = is_different.any(axis=1).nonzero()[0]
+    columns = is_different.any(axis=0).nonzero()[0]
+    height, width = is_different.shape
     return (
-        f"the picture looks different: {off.sum()} pixels between {across[0]} and {across[-1]} of "
-        f"{off.shape[1]} from the left, {down[0]} and {down[-1]} of {off.shape[0]} from the top"
+        f"the picture looks different: {is_different.sum()} pixels between "
+        f"{columns[0]} and {columns[-1]} of {width} from the left, "
+        f"{rows[0]} and {rows[-1]} of {height} from the top"
     )
 
 
-def _outside(one: Any, other: Any) -> Any:
-    """The pixels unlike all of another picture that are next to them."""
+def _colours(png: bytes) -> Any:
+    return np.asarray(Image.open(BytesIO(png)).convert("RGB"))
+
+
+def _outside(picture: Any, other: Any) -> Any:
+    """Tell which pixels are unlike all of another picture that are next to them."""
     around = (3, 3, 1)
-    low, high = ndimage.minimum_filter(other, around), ndimage.maximum_filter(other, around)
-    shades = one.astype(np.int16)
-    return (shades < low.astype(np.int16) - SHADES) | (shades > high.astype(np.int16) + SHADES)
+    low = ndimage.minimum_filter(other, around).astype(np.int16)
+    high = ndimage.maximum_filter(other, around).astype(np.int16)
+    shades = picture.astype(np.int16)
+    return (shades < low - SHADES) | (shades > high + SHADES)
 
 
 def numbers_differ(committed: dict[str, str], now: dict[str, Any]) -> list[str]:
-    """What is different in numbers in prose, a line for each expression."""
-    shown = {expression: text_of(result) for expression, result in now.items()}
-    return [
-        f"{{eval}}`{expression}` is now {text}, committed as {committed.get(expression, 'nothing')}"
-        for expression, text in shown.items()
-        if committed.get(expression) != text
-    ]
+    """The differences between numbers in prose, a line for each expression."""
+    lines = []
+    for expression, result in now.items():
+        text = text_of(result)
+        before = committed.get(expression)
+        if text != before:
+            old = "nothing" if before is None else before
+            lines.append(f"{{eval}}`{expression}` is now {text}, committed as {old}")
+    return lines
 
 
 def below(cells: list[Any], number: int) -> list[str]:
     """The expressions in prose between a code cell, counted from 0, and the next one.
 
-    What is above the first code cell is asked after it.
+    Expressions above the first code cell count as below it.
     """
-    found, code = [], -1
+    in_prose = []
+    code_cells = 0
     for cell in cells:
-        code += cell.cell_type == "code"
-        if cell.cell_type == "markdown" and max(code, 0) == number:
-            found += expressions(cell.source)
-    return list(dict.fromkeys(found))
+        code_cells += cell.cell_type == "code"
+        above = max(code_cells - 1, 0)  # the code cell above this one
+        if cell.cell_type == "markdown" and above == number:
+            in_prose += expressions(cell.source)
+    return list(dict.fromkeys(in_prose))
 
 
 def evaluate_in(kernel: Any, asked: list[str]) -> dict[str, Any]:

@@ -10,6 +10,9 @@ def contents(root: Path) -> list[tuple[str, list[str]]]:
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     parts = [("", [toc["root"]])]
     for part in toc.get("parts", ()):
-        pages = [c["file"] for x in part["chapters"] for c in (x, *x.get("sections", ()))]
+        pages = []
+        for chapter in part["chapters"]:
+            pages.append(chapter["file"])
+            pages += [section["file"] for section in chapter.get("sections", ())]
         parts.append((part["caption"], pages))
     return parts

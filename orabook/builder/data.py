@@ -40,24 +40,25 @@ from oralib.dpsgd.likelihood import likelihood_counts
 
 FOLDER = BOOK / "data"
 
-#: Audits per row, many where they are cheap; and how many, one block, the tests play again.
+#: The audits of each row of ``best-bounds``: more where they are cheap.
 TRIALS = {
     **dict.fromkeys(METHODS, 1000),
     **dict.fromkeys(("paper", "sum"), 10_000),
     **dict.fromkeys(("hopping", "dropping", "crowding"), 4000),
 }
+#: The first audits of a row, one block, which the tests play again.
 FIRST = 32
 
 
 def best_bounds() -> pd.DataFrame:
-    """What each way of auditing shows in the paper's setting."""
+    """The bounds of each way of auditing in the paper's setting."""
     rows = [studies.best_bounds([name], trials=trials) for name, trials in TRIALS.items()]
     first = studies.best_bounds(TRIALS, trials=FIRST)["bound"]
     return pd.concat(rows, ignore_index=True).assign(first=first)
 
 
 def ladder() -> pd.DataFrame:
-    """From the paper's audit to ours, one change at a time."""
+    """The ladder from the paper's audit to ours, one change at a time."""
     first = improvement_ladder(trials=FIRST)["bound"]
     return improvement_ladder(trials=4000).assign(first=first)
 
@@ -74,26 +75,34 @@ class LargeAudit(NamedTuple):
     play: Callable[..., Counts] = simulate_hopping
 
 
-#: The first two rows are controls: canaries stay, and the guesser uses only sums. For one canary a
-#: weight with the paper's bound the best number of guesses is computed
-#: (studies.isolated_ceiling); more canaries or fewer show less, as audits with seed 1 did that also
-#: chose the second row. What the last row drops and crowds was chosen by a prediction that uses no
-#: random numbers.
-LARGE_D, LARGE_FIRST = 100_000, 2
+#: The weights of the large model, and the first audits of a row that the tests play again.
+LARGE_D = 100_000
+LARGE_FIRST = 2
+#: The schedule of dropping and crowding of the last row of ``LARGE``, which was chosen by a
+#: prediction that uses no random numbers.
 LARGE_SCHEDULE = Dropping(4.0, 0.9, 1.65, crowding=(3.0, 20.0))
+#: The rows of ``many-weights``. The first two are controls: canaries stay, and the guesser uses
+#: only sums. For one canary a weight with the paper's bound the best number of guesses is computed
+#: (studies.isolated_ceiling). More canaries or fewer show less: so did audits with seed 1, which
+#: also chose the second row.
 LARGE = {
     "control": LargeAudit(100_000, 882, "sum", "stay", Steinke(), 4000, simulate_dpsgd),
     "control, exact bound": LargeAudit(200_000, 900, "sum", "stay", Exact(), 4000, simulate_dpsgd),
     "a canary each": LargeAudit(100_000, 350, "all steps", "stay", Exact(), 400),
     "800,000 canaries": LargeAudit(
-        *(800_000, 1500, "all steps", "hop, drop, crowd", Exact(), 96),
+        800_000,
+        1500,
+        "all steps",
+        "hop, drop, crowd",
+        Exact(),
+        96,
         partial(simulate_hopping, dropping=LARGE_SCHEDULE),
     ),
 }
 
 
 def many_weights(trials: int | None = None) -> pd.DataFrame:
-    """What canaries show of a model with many weights, by the paper's audit and ours; ten minutes.
+    """Audit a model with many weights, by the paper's audit and ours; ten minutes.
 
     The columns are those of the ladder; canaries with a weight each have nowhere to hop to.
     """
@@ -102,10 +111,21 @@ def many_weights(trials: int | None = None) -> pd.DataFrame:
         dpsgd = DpSgd.calibrated(2.0, 1e-5, n=audit.n, d=LARGE_D)
         counts = audit.play(dpsgd, audit.k, trials=trials or audit.trials, seed=0)
         bounds = audit.rule.lower_bound(counts.v, counts.r, n=audit.n, delta=1e-5)
-        row = {"change": change, "n": audit.n, "d": LARGE_D, "k": audit.k, "sees": audit.sees}
-        row |= {"places": audit.places, "rule": audit.rule.name, "bound": bounds.mean()}
-        row |= {"bound_se": standard_error(bounds), "trials": counts.trials}
-        rows.append(row | {"first": bounds[:LARGE_FIRST].mean()})
+        rows.append(
+            {
+                "change": change,
+                "n": audit.n,
+                "d": LARGE_D,
+                "k": audit.k,
+                "sees": audit.sees,
+                "places": audit.places,
+                "rule": audit.rule.name,
+                "bound": bounds.mean(),
+                "bound_se": standard_error(bounds),
+                "trials": counts.trials,
+                "first": bounds[:LARGE_FIRST].mean(),
+            }
+        )
     table = pd.DataFrame(rows)
     isolated = studies.isolated_ceiling(table["n"], sees=["steps"], rules=[Exact()])
     return table.assign(ceiling=isolated["bound"])
@@ -113,25 +133,33 @@ def many_weights(trials: int | None = None) -> pd.DataFrame:
 
 #: Canaries and guesses of the rows of both ladders, and the best number of guesses of 8,000.
 CEILINGS = (
-    *((8000, 100), (8000, 200), (8000, 350), (24_000, 350), (100_000, 350), (100_000, 882)),
-    *((200_000, 900), (800_000, 1500)),
+    (8000, 100),
+    (8000, 200),
+    (8000, 350),
+    (24_000, 350),
+    (100_000, 350),
+    (100_000, 882),
+    (200_000, 900),
+    (800_000, 1500),
 )
-#: The ε of their conditions; right guesses up to half of all are counted together.
+#: The ε of the conditions of ``CEILINGS``; right guesses up to half of all are counted together.
 CEILING_EPSILONS = tuple((np.arange(2, 47) / 20).tolist())
 
 
 def ceilings(designs: Sequence[tuple[int, int]] = CEILINGS) -> pd.DataFrame:
-    """What no audit with so many canaries and guesses exceeds on average, and isolated ones reach.
+    """Ceilings of the mean bound of n canaries and k guesses, and the means of isolated ones.
 
     The bound is the exact one; the guesses are fixed in advance, with no or one-way feedback.
     """
     rows = []
     for n, k in tqdm(designs, disable=None, leave=False):
         dpsgd = DpSgd.calibrated(2.0, 1e-5, n=n, d=n)
-        how = {"epsilons": CEILING_EPSILONS, "lowest": k // 2}
-        row = {"n": n, "k": k, "ceiling": studies.ceiling_of_means(dpsgd, k, delta=1e-5, **how)}
+        ceiling = studies.ceiling_of_means(
+            dpsgd, k, delta=1e-5, epsilons=CEILING_EPSILONS, lowest=k // 2
+        )
         law = studies.isolated_law(dpsgd, k)
-        rows.append(row | {"isolated": mean_bound(law, delta=1e-5, rule=Exact())})
+        isolated = mean_bound(law, delta=1e-5, rule=Exact())
+        rows.append({"n": n, "k": k, "ceiling": ceiling, "isolated": isolated})
     return pd.DataFrame(rows)
 
 
@@ -144,16 +172,17 @@ def standard_error(values: NDArray[Any]) -> float:
     return float(values.std(ddof=1) / sqrt(len(values)))
 
 
-#: Numbers of canaries beside a published comparison; the first is its own. And simulated audits
-#: with as many that take the best threshold.
-PUBLISHED_SIZES, PUBLISHED_TRIALS = (5000, 100_000, 800_000), 400
+#: The numbers of canaries beside a published comparison; the first is its own.
+PUBLISHED_SIZES = (5000, 100_000, 800_000)
+#: The simulated audits with the first number of canaries that take the best threshold.
+PUBLISHED_TRIALS = 400
 
 
 def published_audits() -> pd.DataFrame:
-    """What canaries show of trainings like those that others audited; three minutes."""
+    """Audit trainings like those that others audited; three minutes."""
     published = pd.read_csv(FOLDER / "auditbench-cifar10.csv")["certified"]
     rows = []
-    for certified, n in tqdm([*product(published, PUBLISHED_SIZES)]):
+    for certified, n in tqdm(list(product(published, PUBLISHED_SIZES))):
         row = studies.audits_like_published(certified, n)
         if n == PUBLISHED_SIZES[0]:
             bounds = studies.best_threshold_bounds(certified, n, trials=PUBLISHED_TRIALS, seed=0)
@@ -171,21 +200,32 @@ def bound_map() -> pd.DataFrame:
 
 def explorer() -> pd.DataFrame:
     """Mean bounds of the explorer, at the points of its sliders; about a minute."""
-    points = [(e, x, way) for e in EXPLORED["epsilon"] for x in EXPLORED["x"] for way in WAYS]
+    points = list(product(EXPLORED["epsilon"], EXPLORED["x"], WAYS))
     rows = [explored(*point) for point in tqdm(points, disable=None, leave=False)]
     return pd.concat(rows, ignore_index=True).round(4)
 
 
 def explored(epsilon: float, x: int, way: str, trials: int | None = None) -> pd.DataFrame:
     """A row for each number of guesses; they share their trainings, unless canaries stay."""
-    guesses, (play, number) = EXPLORED["k"][::-1], WAYS[way]
-    many = play(as_paper(1000 * x, epsilon), guesses, trials=trials or number, seed=0)
+    guesses = EXPLORED["k"][::-1]
+    play, default_trials = WAYS[way]
+    audits = play(as_paper(1000 * x, epsilon), guesses, trials=trials or default_trials, seed=0)
     rows = []
-    for k, counts in zip(guesses, many, strict=True):
+    for k, counts in zip(guesses, audits, strict=True):
         bounds = valid_lower_bound(counts, delta=1e-5)
-        row = {"epsilon": epsilon, "method": way, "x": x, "k": k, "bound": bounds.mean()}
-        row |= {"bound_se": standard_error(bounds), "accuracy": counts.accuracy.mean()}
-        rows.append(row | {"trials": counts.trials, "first": bounds[:FIRST].mean()})
+        rows.append(
+            {
+                "epsilon": epsilon,
+                "method": way,
+                "x": x,
+                "k": k,
+                "bound": bounds.mean(),
+                "bound_se": standard_error(bounds),
+                "accuracy": counts.accuracy.mean(),
+                "trials": counts.trials,
+                "first": bounds[:FIRST].mean(),
+            }
+        )
     return pd.DataFrame(rows[::-1])
 
 
@@ -193,21 +233,21 @@ def staying(dpsgd: DpSgd, guesses: Sequence[int], *, trials: int, seed: int) -> 
     return [simulate_dpsgd(dpsgd, k, trials=trials, seed=seed) for k in guesses]
 
 
-#: The ways of auditing that the explorer offers: what plays their audits, and how many.
+#: The ways of auditing that the explorer offers: the function that plays audits, and their number.
 WAYS: dict[str, tuple[Callable[..., list[Counts]], int]] = {
     "staying": (staying, 960),
     "hopping": (hopping_counts, 128),
     "one-way": (partial(likelihood_counts, sees="steps", feedback="one-way"), 64),
 }
 
-#: The positions of its sliders.
+#: The positions of the explorer's sliders.
 EXPLORED = {
     "epsilon": (1.0, 2.0, 3.0, 4.0, 6.0, 8.0),
     "x": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32),
     "k": (50, 100, 200, 300, 400, 800),
 }
 
-
+#: The tables by the names of their files, and the functions that compute them.
 MAKERS: dict[str, Callable[[], pd.DataFrame]] = {
     "best-bounds": best_bounds,
     "black-box": blackbox.black_box,  # sixty real trainings, and twenty references

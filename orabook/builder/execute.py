@@ -48,7 +48,8 @@ def check_unchanged(client: NotebookClient, notebook: nbformat.NotebookNode) -> 
     entries = [entry for cell in notebook.cells for entry in cell.metadata.get(VALUES, [])]
     at_end = evaluate(client, [entry["expression"] for entry in entries])
     for entry in entries:
-        before, after = text_of(entry["result"]), text_of(at_end[entry["expression"]])
+        before = text_of(entry["result"])
+        after = text_of(at_end[entry["expression"]])
         if before != after:
             raise ValueError(
                 f"{{eval}}`{entry['expression']}` is {before} in its place and {after} at the end: "
@@ -59,8 +60,9 @@ def check_unchanged(client: NotebookClient, notebook: nbformat.NotebookNode) -> 
 def readme_picture() -> bytes:
     """The PNG of the paper's Figure 2, as chapter 6 shows it."""
     cells = nbformat.read(BOOK / "06-dp-sgd.ipynb", 4).cells
-    below = next(i for i, x in enumerate(cells) if ":label: fig-dpsgd-tradeoff\n" in x.source)
-    (picture,) = compare.pictures(cells[below - 1].outputs)
+    label = ":label: fig-dpsgd-tradeoff\n"
+    caption = next(place for place, cell in enumerate(cells) if label in cell.source)
+    (picture,) = compare.pictures(cells[caption - 1].outputs)
     return picture
 
 
@@ -71,9 +73,11 @@ def main() -> None:
     for name in sys.argv[1:]:
         if name not in chapters:
             sys.exit(f"there is no chapter {name}; the chapters are {', '.join(chapters)}")
-    for name in (bar := tqdm(sys.argv[1:] or list(chapters))):
+    bar = tqdm(sys.argv[1:] or list(chapters))
+    for name in bar:
         bar.set_description(name)
-        if missing := stored_outputs.missing(chapters[name]):
+        missing = stored_outputs.missing(chapters[name])
+        if missing:
             bar.write(f"{name} needs {', '.join(missing)}: make torch", file=sys.stderr)
             continue
         try:

@@ -30,10 +30,10 @@ _REFERENCE = re.compile(
 
 @dataclass(frozen=True)
 class Book:
-    """What the sources of the book say about its pages and labels."""
+    """The titles and labels of the book, from its sources."""
 
     titles: dict[str, str]  # by the names of pages
-    labels: dict[str, str]  # how other pages mention what has a label
+    labels: dict[str, str]  # the words with which other pages mention a label
 
 
 def book_at(root: Path) -> Book:
@@ -41,29 +41,39 @@ def book_at(root: Path) -> Book:
     titles: dict[str, str] = {}
     labels: dict[str, str] = {}
     figures = 0
-    for place in (place for _, part in contents(root) for place in part):
+    pages = [page for _, part in contents(root) for page in part]
+    for place in pages:
         text = _text_of(root / place)
         page = Path(place).name
         heading = re.search(rf"^{_HEADING}", text, re.MULTILINE)
-        titles[page] = heading["heading"].strip() if heading else page
-        for found in _TARGET.finditer(text):
-            where = f"in *{titles[page]}*"
-            if label := found["section"]:
-                section = (found["heading"] or "").strip()
-                is_part = section and section != titles[page]
-                labels[label] = f"“{section}” {where}" if is_part else titles[page]
+        title = heading["heading"].strip() if heading else page
+        titles[page] = title
+        for target in _TARGET.finditer(text):
+            if target["section"]:
+                labels[target["section"]] = _section_in_words(target["heading"] or "", title)
                 continue
-            kind, title = found["kind"], found["title"].strip()
-            if kind == "figure":
-                figures += 1
-                words = f"Fig. {figures} {where}"
-            elif found["label"].startswith("paper-"):  # they have the paper's own numbers
-                words = title.partition(" of the paper")[0] + " of the paper"
-            else:
-                name = kind.removeprefix("prf:").capitalize()
-                words = f"{name} “{title}” {where}" if title else f"{name} {where}"
-            labels[found["label"]] = words
+            figures += target["kind"] == "figure"
+            labels[target["label"]] = _box_in_words(target, figures, title)
     return Book(titles, labels)
+
+
+def _section_in_words(heading: str, page_title: str) -> str:
+    section = heading.strip()
+    is_part = section and section != page_title
+    return f"“{section}” in *{page_title}*" if is_part else page_title
+
+
+def _box_in_words(target: re.Match[str], figures: int, page_title: str) -> str:
+    """The words for a figure, which is number ``figures`` of the book, or for a theorem."""
+    kind = target["kind"]
+    title = target["title"].strip()
+    if kind == "figure":
+        return f"Fig. {figures} in *{page_title}*"
+    if target["label"].startswith("paper-"):  # they have the paper's own numbers
+        return title.partition(" of the paper")[0] + " of the paper"
+    name = kind.removeprefix("prf:").capitalize()
+    name_and_title = f"{name} “{title}”" if title else name
+    return f"{name_and_title} in *{page_title}*"
 
 
 def _text_of(place: Path) -> str:
@@ -76,7 +86,7 @@ def _text_of(place: Path) -> str:
 
 
 def in_words(markdown: str, book: Book, own: set[str]) -> str:
-    """A text with words for all references that lead to other pages; ``own`` labels stay.
+    """Put words for all references that lead to other pages; ``own`` labels stay.
 
     >>> book = Book({"which-bound": "Which bound?"}, {"thm-a": "Theorem “Half” in *Which bound?*"})
     >>> in_words("See {doc}`which-bound`, {doc}`it <which-bound>`, {prf:ref}`thm-a`.", book, set())
@@ -85,27 +95,34 @@ def in_words(markdown: str, book: Book, own: set[str]) -> str:
     'See {prf:ref}`thm-a`, it.'
     """
 
-    def words(found: re.Match[str]) -> str:
-        if found["shown"]:
-            return found[0]
-        if found["role"]:
-            content = " ".join(found["content"].split())
+    def words_for(reference: re.Match[str]) -> str:
+        if reference["shown"]:
+            return reference[0]
+        if reference["role"]:
+            content = " ".join(reference["content"].split())
             explicit = re.fullmatch(r"(.*?) *<(.*)>", content)
-            said, target = explicit.groups() if explicit else ("", content)
+            text, target = explicit.groups() if explicit else ("", content)
         else:
-            said, target = found["text"], found["address"]
-        page, _, label = target.rpartition("#")
-        page = Path(page or target).name
-        if page.endswith((".ipynb", ".md")):
-            page = page.rpartition(".")[0]
-        elif found["role"] != "doc":
-            label, page = target.removeprefix("#"), ""
+            text = reference["text"]
+            target = reference["address"]
+        page, label = _page_and_label(target, is_page=reference["role"] == "doc")
         if label in own:
-            return found[0]
-        told = book.labels.get(label) or book.titles.get(page)
-        return (said.replace("%s", told) or told) if told else found[0]
+            return reference[0]
+        name = book.labels.get(label) or book.titles.get(page)
+        if not name:
+            return reference[0]
+        return text.replace("%s", name) or name
 
-    return _REFERENCE.sub(words, markdown)
+    return _REFERENCE.sub(words_for, markdown)
+
+
+def _page_and_label(target: str, *, is_page: bool) -> tuple[str, str]:
+    """The page and the label to which a reference leads, either of them perhaps empty."""
+    address, _, label = target.rpartition("#")
+    page = Path(address or target).name
+    if page.endswith((".ipynb", ".md")):
+        return page.rpartition(".")[0], label
+    return (page, label) if is_page else ("", target.removeprefix("#"))
 
 
 def labels_in(markdown: str) -> set[str]:
@@ -114,4 +131,4 @@ def labels_in(markdown: str) -> set[str]:
     >>> sorted(labels_in("(sec-a)=\\n## A\\n\\n:::{figure}\\n:label: fig-b\\nWords.\\n:::"))
     ['fig-b', 'sec-a']
     """
-    return {found["section"] or found["label"] for found in _TARGET.finditer(markdown)}
+    return {target["section"] or target["label"] for target in _TARGET.finditer(markdown)}

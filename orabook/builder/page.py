@@ -43,37 +43,33 @@ body {{ max-width: 52rem; margin: 2rem auto; padding: 0 1rem }}
 
 
 def page_of(notebook: nbformat.NotebookNode, beside: Path) -> str:
+    """The page of a notebook as HTML; its pictures are in a folder."""
     book = BOOK.resolve()  # it may be below the current folder, which Sphinx changes
-    told = book_at(book.parent)
+    references = book_at(book.parent)
     prose = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
-    own = {label for cell in prose for label in labels_in(cell.source)}
+    labels = {label for cell in prose for label in labels_in(cell.source)}
     for cell in prose:
-        cell.source = in_words(cell.source, told, own)
+        cell.source = in_words(cell.source, references, labels)
     move_captions(notebook.cells)
     notebook.cells.append(nbformat.v4.new_markdown_cell(_REFERENCES))
-    settings, _ = get_final_config(
-        user_yaml=book.parent / "_config.yml", cli_config={"latex_individualpages": False}
-    )
-    left_out = ("orabook.", "sphinx_external_toc")
-    settings |= {
-        "extensions": [*(x for x in settings["extensions"] if not x.startswith(left_out)), *_OURS],
-        **{"root_doc": "page", "nb_execution_mode": "off", "suppress_warnings": ["*"]},
-        **{"html_static_path": [str(book / "_static")], "html_js_files": []},
-        **{"html_favicon": "", "bibtex_bibfiles": [str(book / "references.bib")]},
-    }
     with tempfile.TemporaryDirectory() as folder:
-        source, out = Path(folder) / "source", Path(folder) / "out"
+        source = Path(folder) / "source"
+        out = Path(folder) / "out"
         source.mkdir()
         nbformat.write(notebook, source / "page.ipynb")
         Sphinx(
-            *(str(source), None, str(out), str(out / "doctrees"), "html"),
-            confoverrides=settings,
+            str(source),
+            None,
+            str(out),
+            str(out / "doctrees"),
+            "html",
+            confoverrides=_settings(book),
             status=None,
             warning=None,
         ).build()
-        made = BeautifulSoup((out / "page.html").read_text(encoding="utf-8"), "html.parser")
-        sheets = [out / link["href"].partition("?")[0] for link in made.select(_SHEETS)]
-        article = made.select_one("article")
+        page = BeautifulSoup((out / "page.html").read_text(encoding="utf-8"), "html.parser")
+        sheets = [out / link["href"].partition("?")[0] for link in page.select(_SHEETS)]
+        article = page.select_one("article")
         for link in article.select(".headerlink"):
             link.decompose()
         for link in article.select('a[href]:not([href^="#"])'):
@@ -91,6 +87,25 @@ def page_of(notebook: nbformat.NotebookNode, beside: Path) -> str:
             mathjax=next(out.rglob("tex-svg.js")).read_text(encoding="utf-8"),
             article=article.decode_contents(),
         )
+
+
+def _settings(book: Path) -> dict:
+    """The settings of the book, without what is about whole books."""
+    settings, _ = get_final_config(
+        user_yaml=book.parent / "_config.yml", cli_config={"latex_individualpages": False}
+    )
+    left_out = ("orabook.", "sphinx_external_toc")
+    extensions = [name for name in settings["extensions"] if not name.startswith(left_out)]
+    return settings | {
+        "extensions": [*extensions, *_OURS],
+        "root_doc": "page",
+        "nb_execution_mode": "off",
+        "suppress_warnings": ["*"],
+        "html_static_path": [str(book / "_static")],
+        "html_js_files": [],
+        "html_favicon": "",
+        "bibtex_bibfiles": [str(book / "references.bib")],
+    }
 
 
 def write_page(text: str, target: Path) -> None:

@@ -30,7 +30,7 @@ HTML = ROOT / "_build" / "html"
 PDF = ROOT / "_build" / "pdf" / "auditing-differential-privacy-in-one-run.pdf"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
-#: What is useless on paper.
+#: A selector of the elements that are useless on paper.
 DROPPED = """.headerlink, script, style, .copybtn, .figure-data, .ledger-box > input,
 .ledger-box > label, table.ledger details, .run, .ways-in, .on-screen, .canary-slider,
 section:has(> .calculator), section:has(> .gap-game), .cell > .hide,
@@ -55,8 +55,10 @@ def place(page: str, anchor: str = "") -> str:
 
 def printed_parts() -> list[tuple[str, list[str]]]:
     """The parts of the book, each with its printed pages."""
-    parts = contents(ROOT)
-    return [(name, [x for x in pages if not x.startswith(LEFT_OUT)]) for name, pages in parts]
+    return [
+        (name, [page for page in pages if not page.startswith(LEFT_OUT)])
+        for name, pages in contents(ROOT)
+    ]
 
 
 def read(page: str) -> BeautifulSoup:
@@ -68,23 +70,23 @@ def read(page: str) -> BeautifulSoup:
 
 def article(page: str, pages: list[str]) -> Any:
     """The content of a page, with ids and links as they are in the joined page."""
-    found = read(page).select_one("article.bd-article")
-    for useless in found.select(DROPPED):
+    content = read(page).select_one("article.bd-article")
+    for useless in content.select(DROPPED):
         useless.decompose()
-    for fold in found.find_all("details"):
+    for fold in content.find_all("details"):
         fold["open"] = ""
-    for element in found.find_all(id=True):
+    for element in content.find_all(id=True):
         element["id"] = place(page, element["id"])
-    for link in found.find_all("a", href=True):
+    for link in content.find_all("a", href=True):
         link_inside(link, page, pages)
-    for image in found.find_all("img", src=True):
+    for image in content.find_all("img", src=True):
         image["src"] = local(page, image["src"])
     for level in range(5, 0, -1):  # the level above is for the parts
-        for heading in found.find_all(f"h{level}"):
+        for heading in content.find_all(f"h{level}"):
             heading.name = f"h{level + 1}"
-    found.name = "section"
-    found["class"] = ["chapter"]
-    return found
+    content.name = "section"
+    content["class"] = ["chapter"]
+    return content
 
 
 def link_inside(link: Any, page: str, pages: list[str]) -> None:
@@ -113,12 +115,15 @@ def local(page: str, source: str) -> str:
 
 def head(pages: list[str]) -> str:
     """The style sheets, and the scripts for formulas, of the first page that has formulas."""
-    page, soup = next((x, soup) for x in pages if (soup := read(x)).select_one(MATHJAX))
-    scripts = soup.select(MATHJAX)
-    settings = [x for x in soup.select("head script") if "window.MathJax" in x.text]
+    soups = ((page, read(page)) for page in pages)
+    page, soup = next((page, soup) for page, soup in soups if soup.select_one(MATHJAX))
     sheets = soup.select('head link[rel="stylesheet"]')
-    for element, name in [*((x, "href") for x in sheets), *((x, "src") for x in scripts)]:
-        element[name] = local(page, element[name])
+    for sheet in sheets:
+        sheet["href"] = local(page, sheet["href"])
+    scripts = soup.select(MATHJAX)
+    for script in scripts:
+        script["src"] = local(page, script["src"])
+    settings = [x for x in soup.select("head script") if "window.MathJax" in x.text]
     return "\n".join(map(str, [*sheets, *settings, *scripts]))
 
 
@@ -127,28 +132,33 @@ def joined() -> str:
     parts = printed_parts()
     pages = [page for _, listed in parts for page in listed]
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    title, footer = config["title"], config["html"]["extra_footer"].rstrip(".")
-    chapters, listing = [], []
+    title = config["title"]
+    footer = config["html"]["extra_footer"].rstrip(".")
+    chapters = []
+    listing = []
     for name, listed in parts:
         listing.append(f"<li>{name}<ul>" if name else "<li><ul>")
         for number, page in enumerate(listed):
             chapter = article(page, pages)
             heading = chapter.find("h2")
             heading["id"] = place(page)  # not the chapter, which may begin a sheet before it
-            words = heading.get_text(" ", strip=True)
+            text = heading.get_text(" ", strip=True)
             if page == pages[0]:
-                heading.string = words = "Preface" if words == title else words
+                if text == title:
+                    text = "Preface"
+                heading.string = text
                 heading.name = "h1"  # it is in no part
             if name and number == 0:
                 part = BeautifulSoup(f'<h1 class="part">{name}</h1>', "html.parser")
                 heading.insert_before(part)  # beside it, so that they stay together
-            name_and_sheet = f'<span>{words}</span> <span class="sheet"></span>'
+            name_and_sheet = f'<span>{text}</span> <span class="sheet"></span>'
             listing.append(f'<li><a href="#{place(page)}">{name_and_sheet}</a></li>')
             chapters.append(chapter)
         listing.append("</ul></li>")
-    known = {element["id"] for chapter in chapters for element in chapter.find_all(id=True)}
-    for link in [x for chapter in chapters for x in chapter.select('a[href^="#"]')]:
-        if link["href"][1:] not in known:  # it is left out
+    anchors = {element["id"] for chapter in chapters for element in chapter.find_all(id=True)}
+    links = [link for chapter in chapters for link in chapter.select('a[href^="#"]')]
+    for link in links:
+        if link["href"][1:] not in anchors:  # it is left out
             link.unwrap()
     return f"""<!DOCTYPE html>
 <html lang="en" data-theme="light" data-mode="light">
@@ -196,7 +206,10 @@ def start_chromium(profile: Path, hosts: str = "", **logs: str) -> Any:
     options = webdriver.ChromeOptions()
     options.binary_location = browser
     for flag in (
-        *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
         f"--host-resolver-rules=MAP * ~NOTFOUND{hosts}",
         f"--user-data-dir={profile}",
     ):
@@ -231,14 +244,18 @@ def lay_out(chromium: Any, path: Path) -> None:
 
 def print_out(chromium: Any, *, whole: bool = True) -> PdfReader:
     """The page as a PDF, with an outline and tags for screen readers if it is the whole book."""
-    options = ("printBackground", "generateTaggedPDF", "generateDocumentOutline")
-    given = {"preferCSSPageSize": True, **dict.fromkeys(options, whole)}
-    printed = chromium.execute_cdp_cmd("Page.printToPDF", given)["data"]
+    options = {
+        "preferCSSPageSize": True,
+        "printBackground": whole,
+        "generateTaggedPDF": whole,
+        "generateDocumentOutline": whole,
+    }
+    printed = chromium.execute_cdp_cmd("Page.printToPDF", options)["data"]
     return PdfReader(BytesIO(base64.b64decode(printed)))
 
 
 def sheets(reader: PdfReader) -> dict[str, int]:
-    """On which sheet each chapter begins, counting from 1."""
+    """The sheet on which each chapter begins, counting from 1."""
     targets = {name.removeprefix("/"): x for name, x in reader.named_destinations.items()}
     names = [place(page) for _, listed in printed_parts() for page in listed]
     return {name: reader.get_destination_page_number(targets[name]) + 1 for name in names}
@@ -253,8 +270,10 @@ def main() -> None:
         page = PDF.with_suffix(".html")
         page.write_text(joined(), encoding="utf-8")
         lay_out(chromium, page)
-        if wide := chromium.execute_script("return tooWide()"):
-            raise SystemExit("error: too wide for paper: " + "\n".join(wide))
+        wide = chromium.execute_script("return tooWide()")
+        if wide:
+            places = "\n".join(wide)
+            raise SystemExit(f"error: too wide for paper: {places}")
         whole = print_out(chromium)
         # Only now do we know on which sheet each chapter begins. To print everything again would
         # take minutes, so numbers and heads are printed alone, and laid onto the sheets.
@@ -281,9 +300,9 @@ def offer(pdf: Path, html: Path, pages: int) -> None:
         old.decompose()
     size = pdf.stat().st_size / 1e6
     link = f'<a href="../downloads/{pdf.name}">one PDF</a>'
-    words = f"The whole book as {link}, without what needs a screen: {pages} sheets, {size:.0f} MB."
+    text = f"The whole book as {link}, without what needs a screen: {pages} sheets, {size:.0f} MB."
     box = page.select_one("div.admonition.run")
-    box.append(BeautifulSoup(f'<p class="whole-book">{words}</p>', "html.parser"))
+    box.append(BeautifulSoup(f'<p class="whole-book">{text}</p>', "html.parser"))
     first.write_text(str(page), encoding="utf-8")
 
 

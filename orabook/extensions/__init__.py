@@ -1,1 +1,1 @@
-"""Our Sphinx extensions."""
+"""The Sphinx extensions of the book, a file for each concern; each ends with its ``setup``."""

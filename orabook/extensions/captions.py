@@ -24,14 +24,18 @@ def move_captions(cells: list[Any]) -> None:
     ({'caption': 'A line.', 'name': 'fig-a'}, 'Words.')
     """
     for above, cell in pairwise(cells):
-        found = _CAPTION.match("".join(cell["source"]))
-        if above["cell_type"] == "code" and cell["cell_type"] == "markdown" and found:
+        if above["cell_type"] != "code" or cell["cell_type"] != "markdown":
+            continue
+        source = "".join(cell["source"])
+        caption = _CAPTION.match(source)
+        if caption:
             settings = above["metadata"].setdefault("mystnb", {})
-            settings["figure"] = {"caption": found[2], "name": found[1]}
-            cell["source"] = "".join(cell["source"])[found.end() :]
+            settings["figure"] = {"caption": caption[2], "name": caption[1]}
+            cell["source"] = source[caption.end() :]
 
 
 def read_captions(app, docname: str, content: list[str]) -> None:
+    """Move the captions of a notebook when it is read."""
     if (Path(app.srcdir) / f"{docname}.ipynb").exists():
         notebook = json.loads(content[0])
         move_captions(notebook["cells"])

@@ -1,4 +1,4 @@
-"""How a chapter begins and ends: its set-up as one folded block, and how to run it.
+"""The beginning and the end of a chapter: its set-up as one folded block, and how to run it.
 
 Folded cells next to the parameters cell are shown as one folded block with it. A chapter with
 parameters ends with a folded box that says how to run it, with the files that the book carries
@@ -15,11 +15,12 @@ from sphinx.util.docutils import SphinxDirective
 
 from orabook.extensions import stored_outputs
 
-SHOW, HIDE = (f"Parameters and set-up: click to {verb}" for verb in ("show", "hide"))
+SHOW = "Parameters and set-up: click to show"
+HIDE = "Parameters and set-up: click to hide"
 
 
 def is_folded(node):
-    """Whether a node is a code cell that is folded and shows nothing else."""
+    """Tell whether a node is a code cell that is folded and shows nothing else."""
     return (
         isinstance(node, nodes.container)
         and node.get("nb_element") == "cell_code"
@@ -39,14 +40,17 @@ def fold_setup(app, doctree):
             first -= 1
         while last + 1 < len(cells) and is_folded(cells[last + 1]):
             last += 1
-        block, *others = cells[first : last + 1]
-        block["hide_mode"], block["prompt_show"], block["prompt_hide"] = "all", SHOW, HIDE
-        for other in others:
+        block, *following = cells[first : last + 1]
+        block["hide_mode"] = "all"
+        block["prompt_show"] = SHOW
+        block["prompt_hide"] = HIDE
+        for other in following:
             block.extend(other.children)
             other.parent.remove(other)
 
 
-#: The example is the first of these parameters that a chapter has; every chapter allows the value.
+#: Values for the example of a run, of the first of these parameters that a chapter has. Every
+#: chapter allows them.
 EXAMPLES = {"epsilon": "1.5", "beta": "0.01", "trials": "10", "seed": "1"}
 
 
@@ -60,16 +64,16 @@ def example(source: str) -> str:
     >>> example("epsilon: float = 2.0  # level"), example("epsilon: float = 8.0  # level")
     ('epsilon=1.5', 'epsilon=4')
     """
-    declared = [node for node in ast.parse(source).body if isinstance(node, ast.AnnAssign)]
-    own = {ast.unparse(node.target): ast.unparse(node.value) for node in declared}
-    name = next((name for name in EXAMPLES if name in own), next(iter(own)))
+    statements = [node for node in ast.parse(source).body if isinstance(node, ast.AnnAssign)]
+    declared = {ast.unparse(node.target): ast.unparse(node.value) for node in statements}
+    name = next((name for name in EXAMPLES if name in declared), next(iter(declared)))
     if name == "epsilon":
-        return f"epsilon={max(float(EXAMPLES[name]), float(own[name]) / 2):g}"
-    return f"{name}={EXAMPLES.get(name, own[name])}"
+        return f"epsilon={max(float(EXAMPLES[name]), float(declared[name]) / 2):g}"
+    return f"{name}={EXAMPLES.get(name, declared[name])}"
 
 
 def run_box(docname, title, *commands, extras=()):
-    """A box with links to the wheel and the archive, and what to do with them.
+    """A box with links to the wheel and the archive, and the commands to run with them.
 
     >>> box = run_box("book/a", "Run", "orabook run a.ipynb", extras=["torch", "jax"])
     >>> box.astext().splitlines()[-3].partition("[")[2]
@@ -106,7 +110,8 @@ def add_run_box(app, doctree):
     box["classes"].append("dropdown")
     for cell in results:
         cell.parent.remove(cell)
-        cell["hide_mode"], cell.children = None, cell.children[1:]
+        cell["hide_mode"] = None
+        cell.children = cell.children[1:]
         box += [nodes.paragraph("", "A run records these results:"), cell]
     doctree[-1].append(box)
 

@@ -1,4 +1,4 @@
-"""Below every figure of numbers: the numbers as a file, and the command that recomputes them.
+"""The line below every figure of numbers: a file with them, and the command that recomputes them.
 
 The PNG of a picture carries its table (see ``orabook.figures.data``); the book offers it as CSV.
 """
@@ -9,11 +9,12 @@ from docutils import nodes
 
 from orabook.figures.data import data_in
 
-#: Where the files lie in the built book.
+#: The folder of the files in the built book.
 FOLDER = "_downloads/figures"
 
 
 def offer_data(app, doctree, docname) -> None:
+    """Write the table of each figure into a file, and link it."""
     if app.builder.format != "html":
         return
     for figure in doctree.findall(nodes.figure):
@@ -21,7 +22,8 @@ def offer_data(app, doctree, docname) -> None:
         if image is None or not figure["ids"] or not image["uri"].endswith(".png"):
             continue
         path = Path(app.srcdir) / image["uri"]
-        if path.exists() and (table := data_in(path.read_bytes())) is not None:
+        table = data_in(path.read_bytes()) if path.exists() else None
+        if table is not None:
             name = f"{figure['ids'][0]}.csv"
             folder = Path(app.outdir) / FOLDER
             folder.mkdir(parents=True, exist_ok=True)

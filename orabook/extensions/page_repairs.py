@@ -1,4 +1,4 @@
-"""Repairs of what other extensions and the theme write, for the eye and for screen readers."""
+"""Repairs of pages that other extensions and the theme write, for eyes and screen readers."""
 
 import re
 from html import escape, unescape
@@ -10,7 +10,7 @@ from sphinx_proof.nodes import proof_node
 
 
 def keep_punctuation(app, doctree, docname):
-    """No line begins with the full stop after a formula, or ends with its opening bracket."""
+    """Keep the full stop after a formula, and an opening bracket before it, on its line."""
     for formula in list(doctree.findall(nodes.math)):
         parent = formula.parent
         place = parent.index(formula)
@@ -53,7 +53,7 @@ def mark_numbers(html: str) -> str:
 
 
 def improve_tables(app, doctree, docname):
-    """Numbers of tables in HTML, of pandas (class dataframe) and our own (class house)."""
+    """Mark the numbers of tables in HTML, of pandas (class dataframe) and ours (class house)."""
     for raw in doctree.findall(nodes.raw):
         if "html" in raw.get("format", "") and re.search(r'class="(dataframe|house)', raw.astext()):
             raw.children = [nodes.Text(mark_numbers(raw.astext()))]
@@ -69,7 +69,7 @@ def drop_repeated_ids(app, doctree, docname):
             section["ids"] = []
 
 
-#: What is wrong in the HTML of docutils and of the theme, and what is right.
+#: Faults in the HTML of docutils and of the theme, and what stands for them.
 REPAIRS = (
     # A megabyte and a half that redraws the icons that the style sheet has already drawn.
     (r"<script[^>]*fontawesome\.js[^>]*></script>", ""),
@@ -95,13 +95,13 @@ def repair_pages(app, exception):
 
 
 def repair(html):
-    """A page without what a screen reader would stumble over.
+    """Repair a page, so that a screen reader does not stumble.
 
     >>> repair('<div class="citation" role="doc-biblioentry">')
     '<div class="citation" role="listitem">'
     """
-    for wrong, right in REPAIRS:
-        html = re.sub(wrong, right, html)
+    for fault, repaired in REPAIRS:
+        html = re.sub(fault, repaired, html)
     if 'class="math' not in html:  # the first page has it for the formulas of all other pages
         html = re.sub(r"<script[^>]*mathjax/[^>]*></script>", "", html)
     return re.sub(
@@ -110,9 +110,9 @@ def repair(html):
 
 
 def say(heading):
-    """A heading that is only a formula gets words for those who listen to the page."""
-    words = re.sub(r"[\\(){}$]", "", heading[3])
-    return f'{heading[1]}<span class="visually-hidden">{words}: </span>{heading[2]}'
+    """Add words to a heading that is only a formula, for those who listen to the page."""
+    text = re.sub(r"[\\(){}$]", "", heading[3])
+    return f'{heading[1]}<span class="visually-hidden">{text}: </span>{heading[2]}'
 
 
 #: The most characters of a description that search engines show.
@@ -127,7 +127,7 @@ def description_of(body: str) -> str:
     'An audit tests a promise from outside, in one run.'
     """
     for paragraph in re.findall(r"<p>(.*?)</p>", body, re.DOTALL):
-        text = " ".join(re.sub(r"[\\](?:[()]|(?=[a-z]))|[{}$]", "", _words(paragraph)).split())
+        text = " ".join(re.sub(r"[\\](?:[()]|(?=[a-z]))|[{}$]", "", _text_of(paragraph)).split())
         if len(text) >= 50:
             break
     else:
@@ -137,7 +137,7 @@ def description_of(body: str) -> str:
     return text
 
 
-def _words(html: str) -> str:
+def _text_of(html: str) -> str:
     return unescape(re.sub(r"<[^>]*>", "", html))
 
 

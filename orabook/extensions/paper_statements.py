@@ -33,7 +33,7 @@ def label_of(name: str) -> str:
 
 
 def mentions(text: str) -> list[tuple[int, int, str]]:
-    """Where a text mentions statements of the paper: (start, end, label) of each.
+    """Find the statements of the paper that a text mentions: (start, end, label) of each.
 
     >>> text = "Theorem 5.2, 3 times; Propositions D.2 and D.5. Corollary 5.4!"
     >>> [(text[start:end], label) for start, end, label in mentions(text)]
@@ -41,19 +41,20 @@ def mentions(text: str) -> list[tuple[int, int, str]]:
     [('Theorem 5.2', 'paper-theorem-5-2'), ('Propositions D.2', 'paper-proposition-d-2'),
      ('D.5', 'paper-proposition-d-5'), ('Corollary 5.4', 'paper-corollary-5-4')]
     """
-    found = []
+    places = []
     for match in MENTION.finditer(text):
         kind = "Corollary" if match[1] == "Corollar" else match[1]
         numbers = list(re.finditer(NUMBER, match[3]))
-        several = match[2] in ("s", "ies")
-        for place, number in enumerate(numbers if several else numbers[:1]):
+        is_plural = match[2] in ("s", "ies")
+        for place, number in enumerate(numbers if is_plural else numbers[:1]):
             start = match.start(3) + number.start() if place else match.start()
-            found.append((start, match.start(3) + number.end(), label_of(f"{kind} {number[0]}")))
-    return found
+            end = match.start(3) + number.end()
+            places.append((start, end, label_of(f"{kind} {number[0]}")))
+    return places
 
 
 def name_statements(app, doctree):
-    """Boxes with a label of the paper carry its number in their title, and nothing before it."""
+    """Put the number of the paper, and nothing before it, into titles of boxes with its labels."""
     for box in list(doctree.findall(nodes.Admonition)):
         label = box.get("label", "")
         if not label.startswith("paper-"):
@@ -76,15 +77,25 @@ def name_statements(app, doctree):
 
 def strip_parentheses(title):
     """Undo the format ``" (%t)"`` of sphinx-proof."""
-    for pattern, place in (r"^\s*\(", 0), (r"\)$", -1):
-        text = list(title.findall(nodes.Text))[place]
-        text.parent.replace(text, nodes.Text(re.sub(pattern, "", text)))
+    first = next(title.findall(nodes.Text))
+    first.parent.replace(first, nodes.Text(re.sub(r"^\s*\(", "", first)))
+    *_, last = title.findall(nodes.Text)
+    last.parent.replace(last, nodes.Text(re.sub(r"\)$", "", last)))
 
 
-#: Where a mention stays as it is.
+#: Nodes in which a mention stays as it is.
 SILENT = (
-    *(nodes.reference, nodes.literal, nodes.literal_block, nodes.math, nodes.math_block),
-    *(nodes.raw, nodes.comment, nodes.title, nodes.subtitle, nodes.rubric, nodes.citation),
+    nodes.reference,
+    nodes.literal,
+    nodes.literal_block,
+    nodes.math,
+    nodes.math_block,
+    nodes.raw,
+    nodes.comment,
+    nodes.title,
+    nodes.subtitle,
+    nodes.rubric,
+    nodes.citation,
 )
 
 
@@ -92,10 +103,11 @@ def join_texts(doctree):
     """Join neighbouring texts, so that a line break in the source does not split a mention."""
     parents = {text.parent for text in doctree.findall(nodes.Text)}
     for element in parents - {None}:  # the theme shortens links and leaves a text behind
-        children, element.children = element.children, []
+        children = element.children
+        element.children = []
         for is_text, group in groupby(children, lambda child: isinstance(child, nodes.Text)):
-            found = list(group)
-            element.extend([nodes.Text("".join(found))] if is_text else found)
+            neighbours = list(group)
+            element.extend([nodes.Text("".join(neighbours))] if is_text else neighbours)
 
 
 def link_mentions(app, doctree, docname):
@@ -111,15 +123,14 @@ def link_mentions(app, doctree, docname):
 
     join_texts(doctree)
     for text in list(doctree.findall(nodes.Text)):
-        around, node = [], text
-        while node := node.parent:
-            around.append(node)
+        around = ancestors(text)
         if any(isinstance(node, SILENT) for node in around):
             continue
-        own = {label for node in around for label in node.get("ids", [])}
-        parts, end = [], 0
+        labels_around = {label for node in around for label in node.get("ids", [])}
+        parts = []
+        end = 0
         for start, stop, label in mentions(text):
-            if label in boxes and label not in own:
+            if label in boxes and label not in labels_around:
                 link = nodes.reference("", text[start:stop], internal=True, refuri=address(label))
                 parts += [nodes.Text(text[end:start]), link]
                 end = stop
@@ -130,14 +141,25 @@ def link_mentions(app, doctree, docname):
             raw.children = [nodes.Text(link_in_html(raw.astext(), boxes, address))]
 
 
+def ancestors(node):
+    """All nodes around a node, the nearest first."""
+    around = []
+    node = node.parent
+    while node is not None:
+        around.append(node)
+        node = node.parent
+    return around
+
+
 def link_in_html(html, boxes, address):
-    """Links in the text of a piece of HTML, but not within links, code, headings or scripts.
+    """Link mentions in a piece of HTML, but not within links, code, headings or scripts.
 
     >>> html = "<td>Lemma 2 <code>Lemma 2</code></td>"
     >>> link_in_html(html, {"paper-lemma-2"}, "#{}".format)
     '<td><a class="reference internal" href="#paper-lemma-2">Lemma 2</a> <code>Lemma 2</code></td>'
     """
-    silent, parts = 0, []
+    silent = 0
+    parts = []
     for part in re.split(r"(<[^>]*>)", html):
         tag = re.match(r"<(/?)(a|code|pre|script|style|svg|summary|h[1-6])\b", part)
         if tag:

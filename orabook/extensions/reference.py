@@ -9,12 +9,12 @@ from sphinx.util.nodes import make_refnode
 #: Packages whose names have entries.
 PACKAGES = ("oralib", "orabook")
 
-#: On this page every name of the library counts as one, however short.
+#: The page on which every name of the library counts as one, however short.
 NOTATION = "book/notation"
 
 
 def clean_docstring(app, what, name, obj, options, lines):
-    """Keep napoleon and reStructuredText from reading more into words than they say."""
+    """Keep napoleon and reStructuredText from reading markup into plain words."""
     # |x| is an absolute value, not a substitution.
     lines[:] = [re.sub(r"(?<!\\)\|(\S|\S[^|]*\S)\|", r"\\|\1\\|", line) for line in lines]
     if what in ("attribute", "data", "property"):
@@ -44,17 +44,18 @@ def named(text: str, objects, everything: bool = False) -> str | None:
     match = NAME.fullmatch(text)
     if not match or not (everything or re.search(r"[A-Z_.]", match[1])):
         return None
-    words = match[1].split(".")
-    tops = [""] if words[0] in PACKAGES else [f"{package}." for package in PACKAGES]
-    for top, end in product(tops, range(len(words), 0, -1)):
-        # What follows may be an attribute of a class that has no entry of its own.
-        name = top + ".".join(words[:end])
-        if name in objects and (end == len(words) or words[end - 1][0].isupper()):
+    parts = match[1].split(".")
+    tops = [""] if parts[0] in PACKAGES else [f"{package}." for package in PACKAGES]
+    for top, end in product(tops, range(len(parts), 0, -1)):
+        name = top + ".".join(parts[:end])
+        # The parts that follow may be an attribute of a class that has no entry of its own.
+        if name in objects and (end == len(parts) or parts[end - 1][0].isupper()):
             return name
     return None
 
 
 def link_names(app, doctree, docname):
+    """Link names in prose to their entries."""
     objects = app.env.domains["py"].objects
     for code in list(doctree.findall(nodes.literal)):
         around = code
@@ -73,12 +74,15 @@ def resolve(app, env, node, contnode):
     """A docstring may call an object by its module, or by its last name alone if that is clear."""
     if node.get("refdomain") != "py":
         return None
-    target, objects = node["reftarget"], env.domains["py"].objects
-    found = [name for name in objects if name.rpartition(".")[2] == target.rpartition(".")[2]]
-    top = [name for name in found if name.count(".") == 1]
-    if len(top or found) != 1 or ("." in target and not target.startswith(PACKAGES)):
+    target = node["reftarget"]
+    objects = env.domains["py"].objects
+    last = target.rpartition(".")[2]
+    names = [name for name in objects if name.rpartition(".")[2] == last]
+    at_the_top = [name for name in names if name.count(".") == 1]
+    candidates = at_the_top or names
+    if len(candidates) != 1 or ("." in target and not target.startswith(PACKAGES)):
         return None
-    (name,) = top or found
+    (name,) = candidates
     return refer(app.builder, node["refdoc"], objects[name], contnode, name)
 
 

@@ -11,25 +11,25 @@ from pathlib import Path
 from orabook.place import BOOK
 from orabook.prose import filled
 
-#: The extras of oralib for real trainings: what a chapter that needs them says, and their packages.
+#: The extras of oralib for real trainings: an import of chapters that need them, and packages.
 NEEDS = {
     "torch": ("from orabook.trainings", ("torch", "opacus", "sklearn")),
     "jax": ("from jax_privacy", ("jax", "jax_privacy")),
 }
-#: Where the numbers in prose are, in the metadata of a chapter.
+#: The section of the numbers in prose in the metadata of a chapter.
 NUMBERS = "numbers_in_prose"
 
 
 def extras(path: Path) -> list[str]:
     """The extras of oralib that a chapter needs for its real trainings."""
     text = path.read_text(encoding="utf-8") if path.suffix == ".ipynb" else ""
-    return [extra for extra, (words, _) in NEEDS.items() if words in text]
+    return [extra for extra, (statement, _) in NEEDS.items() if statement in text]
 
 
 def missing(path: Path) -> list[str]:
     """The packages that a chapter needs for its real trainings, and that are not installed."""
-    needed = [name for extra in extras(path) for name in NEEDS[extra][1]]
-    return [name for name in needed if find_spec(name) is None]
+    packages = [name for extra in extras(path) for name in NEEDS[extra][1]]
+    return [name for name in packages if find_spec(name) is None]
 
 
 def chapters() -> list[Path]:
@@ -38,6 +38,7 @@ def chapters() -> list[Path]:
 
 
 def leave_out(app, config) -> None:
+    """Keep MyST-NB from executing the chapters that cannot be executed."""
     left_out = [path.name for path in chapters()]
     config.nb_execution_excludepatterns = [*config.nb_execution_excludepatterns, *left_out]
 

@@ -28,7 +28,7 @@ KINDS = ("SGD", "momentum", "Adam", "schedule", "small batches", "ghost", "by la
 
 @torch.random.fork_rng(devices=[])  # the caller's random numbers are left alone
 def train(bug: str, kind: str, sigma: float, canaries: int, seed: int) -> Result:
-    """Train a network on digits, with a bug or ``"none"``, and return what the audit says."""
+    """Train a network on digits, with a bug or ``"none"``, and return the result of the audit."""
     torch.manual_seed(seed)
     pixels, labels = digits()
     data = TensorDataset(torch.from_numpy(pixels).float(), torch.from_numpy(labels))
@@ -48,9 +48,9 @@ def train(bug: str, kind: str, sigma: float, canaries: int, seed: int) -> Result
             loader = wrap_data_loader(data_loader=loader, max_batch_size=100, optimizer=optimizer)
         schedule = CosineAnnealingLR(optimizer, STEPS)
         steps = 0
-        for inputs, wanted in epochs_of(loader):
+        for inputs, targets in epochs_of(loader):
             optimizer.zero_grad()
-            loss(private(inputs), wanted).backward()
+            loss(private(inputs), targets).backward()
             # The loader of small batches says by this which of them end a step.
             steps += not optimizer._step_skip_queue or not optimizer._step_skip_queue[0]
             optimizer.step()
@@ -62,7 +62,7 @@ def train(bug: str, kind: str, sigma: float, canaries: int, seed: int) -> Result
 
 
 def plant(bug: str, optimizer: Any, loader: Any) -> None:
-    """Put a bug into what Opacus has made."""
+    """Put a bug into the optimizer or the loader of Opacus."""
     if bug in NOISE:
         optimizer.add_noise = partial(add_a_share, optimizer, optimizer.add_noise, NOISE[bug])
     elif bug == SAME_NOISE:
@@ -83,7 +83,7 @@ def add_a_share(optimizer: Any, add_noise: Callable[[], None], share: float) -> 
 
 
 def wrongly_clipped(optimizer: Any, factors: Callable[..., Tensor]) -> None:
-    """The sums of gradients with these factors, by the norm of each tensor and example."""
+    """Sum gradients with wrong factors, by the norm of each tensor and example."""
     samples = optimizer.grad_samples
     norms = torch.stack([sample.flatten(1).norm(dim=1) for sample in samples])
     total = torch.cat([sample.sum(dim=0).flatten() for sample in samples]).norm()
@@ -155,20 +155,25 @@ def release_noise(
     outputs = max(size for size in range(1, isqrt(weights) + 1) if weights % size == 0)
     model = nn.Linear(weights // outputs, outputs, bias=False)
     nn.init.zeros_(model.weight)
-    inputs, labels = torch.zeros(1, weights // outputs), torch.zeros(1, dtype=torch.long)
+    inputs = torch.zeros(1, weights // outputs)
+    labels = torch.zeros(1, dtype=torch.long)
     with warnings.catch_warnings():
         # Warnings about random numbers that are not for production, and about PyTorch's hooks.
         warnings.simplefilter("ignore")
-        noise, order = (torch.Generator().manual_seed(2 * seed + i) for i in (0, 1))
+        noise = torch.Generator().manual_seed(2 * seed)
+        order = torch.Generator().manual_seed(2 * seed + 1)
         data = TensorDataset(inputs.expand(examples, -1), labels.expand(examples))
-        given = DataLoader(data, batch_size=batch_size, generator=order)
-        plain = SGD(model.parameters(), 1.0)
         private, optimizer, loss, loader = make_private(
-            model, given, plain, 1.0, "ghost" if ghost else "SGD", noise_generator=noise
+            model,
+            DataLoader(data, batch_size=batch_size, generator=order),
+            SGD(model.parameters(), 1.0),
+            1.0,
+            "ghost" if ghost else "SGD",
+            noise_generator=noise,
         )
-        for some, wanted in islice(epochs_of(loader), steps):
+        for batch, targets in islice(epochs_of(loader), steps):
             optimizer.zero_grad()
-            loss(private(some), wanted).backward()
+            loss(private(batch), targets).backward()
             optimizer.step()
     return model.weight.detach().double().numpy().ravel().copy()
 

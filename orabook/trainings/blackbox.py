@@ -17,8 +17,15 @@ from oraudit.canaries.count import judge_scores
 from oraudit.canaries.mislabelled import mislabelled
 from oraudit.canaries.setup import Setup
 
-CANARIES, CLAIM, DELTA = 501, 2.0, 1e-5
-STEPS, SAMPLE_RATE, HIDDEN, LEARNING_RATE = 1000, 0.1, 256, 2.0
+#: The canaries of a training, and the stated ε and δ.
+CANARIES = 501
+CLAIM = 2.0
+DELTA = 1e-5
+#: A training, and the hidden units of its network.
+STEPS = 1000
+SAMPLE_RATE = 0.1
+LEARNING_RATE = 2.0
+HIDDEN = 256
 
 #: The clipping threshold of each kind of training, and its share of the stated noise.
 KINDS = {"honest": (1.0, 1.0), "without noise": (1.0, 0.0), "without privacy": (np.inf, 0.0)}
@@ -40,55 +47,74 @@ def norms(layers: list[Any]) -> Array:
 
 def train(first: list[Array], data: tuple[Array, Array], kind: str, rng: Any) -> list[Array]:
     """The weights at the end of a training with Poisson sampling."""
-    (inputs, labels), (clip, share), weights = data, KINDS[kind], [each.copy() for each in first]
+    inputs, labels = data
+    clip, share = KINDS[kind]
+    weights = [weight.copy() for weight in first]
     sigma = share * noise_multiplier(CLAIM, DELTA, STEPS, SAMPLE_RATE)
     for _ in range(STEPS):
         batch = rng.random(len(labels)) < SAMPLE_RATE
         _, layers = passed(weights, inputs[batch], labels[batch])
-        kept = np.minimum(1, clip / np.maximum(norms(layers), 1e-9))[:, None]
+        factors = np.minimum(1, clip / np.maximum(norms(layers), 1e-9))[:, None]
         for weight, (x, e) in zip(weights, layers, strict=True):
             noise = sigma * rng.standard_normal(weight.shape, dtype=np.float32) if sigma else 0
-            weight -= LEARNING_RATE / (SAMPLE_RATE * DIGITS) * (x.T @ (kept * e) + noise)
+            weight -= LEARNING_RATE / (SAMPLE_RATE * DIGITS) * (x.T @ (factors * e) + noise)
     return weights
 
 
 def scores(models: list[list[Array]], inputs: Array, labels: Array) -> dict[str, Array]:
-    """Scores by the first, the last and a reference model, high for what seems to be included."""
-    (_, start), (loss, end), (usual, _) = (passed(model, inputs, labels) for model in models)
+    """Scores by the first, the last and a reference model, high where a canary seems included."""
+    first, last, reference = models
+    _, start = passed(first, inputs, labels)
+    loss, end = passed(last, inputs, labels)
+    reference_loss, _ = passed(reference, inputs, labels)
 
-    def along(origin: list[Array]) -> Array:  # how far weights went against its first gradient
-        layers = zip(start, origin, models[1], strict=True)
+    def along(origin: list[Array]) -> Array:
+        """The way of the weights from an origin, against each canary's first gradient."""
+        layers = zip(start, origin, last, strict=True)
         return sum(((x @ (before - after)) * e).sum(axis=1) for (x, e), before, after in layers)
 
     return {
         "loss": -loss,
-        "loss against a reference": usual - loss,
+        "loss against a reference": reference_loss - loss,
         "gradient norm": -norms(end),
-        "alignment": along(models[0]),
-        "alignment against a reference": along(models[2]),
+        "alignment": along(first),
+        "alignment against a reference": along(reference),
     }
 
 
 def black_box(runs: int = 20) -> pd.DataFrame:
     """A row for each training and score, with right guesses; a reference sees no canary."""
     stated = Training(noise_multiplier(CLAIM, DELTA, STEPS, SAMPLE_RATE), SAMPLE_RATE, STEPS)
-    pixels, labels, rows = digits()[0].astype(np.float32), digits()[1], []
+    pixels, labels = digits()
+    pixels = pixels.astype(np.float32)
+    rows = []
     for run in tqdm(range(runs), disable=None, leave=False):
-        rng, canaries = np.random.default_rng(run), mislabelled(labels, CANARIES, seed=run)
+        rng = np.random.default_rng(run)
+        canaries = mislabelled(labels, CANARIES, seed=run)
         shapes = (PIXELS, HIDDEN), (HIDDEN, CLASSES)
         first = [rng.normal(scale=m**-0.5, size=(m, o)).astype(np.float32) for m, o in shapes]
-        others = np.delete(np.arange(DIGITS), canaries.rows)
-        reference = train(first, (pixels[others], labels[others]), "without noise", rng)
-        kept, taught = canaries.training_set(labels)
+        without_canaries = np.delete(np.arange(DIGITS), canaries.rows)
+        reference_data = (pixels[without_canaries], labels[without_canaries])
+        reference = train(first, reference_data, "without noise", rng)
+        used, taught = canaries.training_set(labels)
         for kind in KINDS:
-            last = train(first, (pixels[kept], taught), kind, rng)
-            found = scores([first, last, reference], pixels[canaries.rows], canaries.labels)
-            for score, values in found.items():
+            last = train(first, (pixels[used], taught), kind, rng)
+            by_name = scores([first, last, reference], pixels[canaries.rows], canaries.labels)
+            for name, values in by_name.items():
                 setup = Setup(training=stated, delta=DELTA)
                 counted = judge_scores(values, canaries.included, setup)
                 test = counted.test
                 assert test is not None  # as a training is stated
-                row = {"kind": kind, "score": score, "run": run, "right": test.right}
-                row |= {"guesses": test.guesses, "need": test.need, "refuted": test.refuted}
-                rows.append(row | {"bound": counted.bound.epsilon})
+                rows.append(
+                    {
+                        "kind": kind,
+                        "score": name,
+                        "run": run,
+                        "right": test.right,
+                        "guesses": test.guesses,
+                        "need": test.need,
+                        "refuted": test.refuted,
+                        "bound": counted.bound.epsilon,
+                    }
+                )
     return pd.DataFrame(rows)

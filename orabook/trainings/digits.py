@@ -7,9 +7,13 @@ from numpy.typing import NDArray
 
 from oralib.ground.extras import needed
 
-CLASSES, PIXELS, DIGITS = 10, 64, 1797
+#: The numbers of classes, of pixels of a digit, and of digits.
+CLASSES = 10
+PIXELS = 64
+DIGITS = 1797
 
-#: PyTorch is seeded with up to twice this and one more, and accepts no larger seeds.
+#: The largest seed of a training: PyTorch is seeded with up to twice that and one more, and accepts
+#: no larger seeds.
 LARGEST_SEED = 2**62
 
 

@@ -14,7 +14,7 @@ from oralib.ground.extras import needed
 
 
 def expected_batch(examples: int, batch_size: int) -> int:
-    """What Opacus 1.6.0 divides gradients by, for this many examples and this batch size.
+    """The number by which Opacus 1.6.0 divides gradients, for these sizes of data and batch.
 
     >>> [expected_batch(examples, 10) for examples in (100, 101, 109, 110, 111)]
     [10, 9, 9, 10, 9]
@@ -36,10 +36,10 @@ def release_noise(
     ghost: bool = False,
     seed: int,
 ) -> NDArray[np.float64]:
-    """Train with Opacus on this many examples that are all zero, and release the weights.
+    """Train with Opacus on a number of examples that are all zero, and release the weights.
 
     Gradients of this linear model are zero, so its weights are the sum of the noise of all steps,
-    divided by what Opacus divides by. Ghost clipping needs so little memory that a model may have a
+    divided by :func:`expected_batch`. Ghost clipping needs so little memory that a model may have a
     million weights.
     """
     examples = arguments.integer("examples", examples, 1, 10**7)

@@ -11,13 +11,14 @@ from oraudit import Audit, Result
 
 Reals = NDArray[np.float64]
 
-#: How many random features stand beside the pixels, so that there is a weight for each canary.
+#: The number of random features beside the pixels, so that there is a weight for each canary.
 FEATURES = 64
-#: How often examples come into a batch, and how many steps there are.
-SAMPLE_RATE, STEPS = 0.1, 100
+#: A training: the probability that an example is in a batch, and the number of steps.
+SAMPLE_RATE = 0.1
+STEPS = 100
 LEARNING_RATE = 0.01
 
-#: How much of the noise is left.
+#: The bugs of noise: the share of it that is left.
 NOISE = {
     "0.5 of the noise": 0.5,
     "0.8 of the noise": 0.8,
@@ -33,12 +34,12 @@ BUGS = (*NOISE, SAME_NOISE, *CLIPPING, *SAMPLING)
 
 
 def train(bug: str, sigma: float, canaries: int, seed: int) -> Result:
-    """Train with a bug, or with ``"none"``, and return what the audit says."""
+    """Train with a bug, or with ``"none"``, and return the result of the audit."""
     rng = np.random.default_rng(seed)
     pixels, labels = digits()
     inputs = np.hstack([pixels, np.tanh(pixels @ rng.normal(size=(PIXELS, FEATURES)))])
     weights = {"weight": np.zeros((PIXELS + FEATURES, CLASSES)), "bias": np.zeros(CLASSES)}
-    told: Any = {"clip": 1.0, "rate": SAMPLE_RATE}
+    stated: Any = {"clip": 1.0, "rate": SAMPLE_RATE}
     audit = Audit(
         examples=DIGITS,
         accountant=[(sigma, SAMPLE_RATE, STEPS)],
@@ -48,12 +49,12 @@ def train(bug: str, sigma: float, canaries: int, seed: int) -> Result:
     for step in range(STEPS):
         rows = batch(bug, step, rng)
         gradients = gradients_of(weights, inputs[rows], labels[rows])
-        sums = audit.ride(clipped_sum(bug, gradients), **told)
+        sums = audit.ride(clipped_sum(bug, gradients), **stated)
         noise = np.random.default_rng(1) if bug == SAME_NOISE else rng
         share = NOISE.get(bug, 1.0)
         noisy = {
-            name: each + share * sigma * noise.normal(size=each.shape)
-            for name, each in sums.items()
+            name: clipped + share * sigma * noise.normal(size=clipped.shape)
+            for name, clipped in sums.items()
         }
         audit.step(
             clipped=sums,
@@ -62,9 +63,9 @@ def train(bug: str, sigma: float, canaries: int, seed: int) -> Result:
             per_example=gradients,
             inputs=inputs[rows],
             weights=weights,
-            **told,
+            **stated,
         )
-        weights = {name: each - LEARNING_RATE * noisy[name] for name, each in weights.items()}
+        weights = {name: old - LEARNING_RATE * noisy[name] for name, old in weights.items()}
     return audit.result()
 
 
@@ -93,17 +94,17 @@ def gradients_of(weights: dict[str, Reals], inputs: Reals, labels: Any) -> dict[
 def clipped_sum(bug: str, gradients: dict[str, Reals]) -> dict[str, Reals]:
     """The sum of the gradients, each clipped to norm 1 unless a bug is in the way."""
     norms = {
-        name: np.sqrt((each**2).sum(axis=tuple(range(1, each.ndim))))
-        for name, each in gradients.items()
+        name: np.sqrt((layer**2).sum(axis=tuple(range(1, layer.ndim))))
+        for name, layer in gradients.items()
     }
-    together = np.sqrt(sum(each**2 for each in norms.values()))
+    together = np.sqrt(sum(norm**2 for norm in norms.values()))
     factors = {name: 1 / np.maximum(together, 1) for name in norms}
     if bug == "each layer clipped alone":
-        factors = {name: 1 / np.maximum(each, 1) for name, each in norms.items()}
+        factors = {name: 1 / np.maximum(norm, 1) for name, norm in norms.items()}
     if bug in ("no clipping", "batch clipped as a whole"):
-        factors = {name: np.ones_like(each) for name, each in norms.items()}
-    sums = {name: np.tensordot(factors[name], each, axes=1) for name, each in gradients.items()}
+        factors = {name: np.ones_like(norm) for name, norm in norms.items()}
+    sums = {name: np.tensordot(factors[name], layer, axes=1) for name, layer in gradients.items()}
     if bug == "batch clipped as a whole":
-        size = np.sqrt(sum((each**2).sum() for each in sums.values()))
-        sums = {name: each / max(size, 1) for name, each in sums.items()}
+        size = np.sqrt(sum((layer**2).sum() for layer in sums.values()))
+        sums = {name: layer / max(size, 1) for name, layer in sums.items()}
     return sums

@@ -1,4 +1,4 @@
-"""What audits with canaries say of real trainings, honest ones and some with a planted bug."""
+"""Audits with canaries of real trainings, honest ones and some with a planted bug."""
 
 from itertools import product
 from typing import Any, Literal
@@ -18,10 +18,11 @@ Way = Literal["Opacus", "loop"]
 CANARIES = 1000
 SIGMA = noise_multiplier(2.0, 1e-5, own_loop.STEPS, own_loop.SAMPLE_RATE)
 
-#: How often each bug is planted; half of the noise more often, as its share is a headline.
+#: Trainings with each bug.
 RUNS = 5
-MANY = {"0.5 of the noise": 20}
-#: How often each kind of honest training is run.
+#: Trainings with half of the noise: more, as their share of findings is a headline.
+RUNS_OF_BUG = {"0.5 of the noise": 20}
+#: Trainings of each honest kind.
 HONEST = 8
 
 
@@ -29,14 +30,16 @@ def planted_bugs(runs: int | None = None, honest: int = HONEST) -> pd.DataFrame:
     """Train with each bug and with none: a row for each training; ten minutes."""
     with needed("torch", "opacus"):
         from orabook.trainings import _opacus
-    played: list[tuple[Way, str, str, int]] = []
+    trainings: list[tuple[Way, str, str, int]] = []
+    loop_runs = RUNS if runs is None else runs
     for bug in own_loop.BUGS:
-        number = MANY.get(bug, RUNS) if runs is None else runs
-        played += product(["Opacus"], [bug], ["SGD"], range(number))
-        played += product(["loop"], [bug], ["SGD"], range(RUNS if runs is None else runs))
-    played += product(["Opacus"], ["none"], _opacus.KINDS, range(honest))
-    played += product(["loop"], ["none"], ["SGD"], range(RUNS if runs is None else runs))
-    return pd.DataFrame([audited(*each) for each in tqdm(played, disable=None, leave=False)])
+        opacus_runs = RUNS_OF_BUG.get(bug, RUNS) if runs is None else runs
+        trainings += product(["Opacus"], [bug], ["SGD"], range(opacus_runs))
+        trainings += product(["loop"], [bug], ["SGD"], range(loop_runs))
+    trainings += product(["Opacus"], ["none"], _opacus.KINDS, range(honest))
+    trainings += product(["loop"], ["none"], ["SGD"], range(loop_runs))
+    rows = [audited(*training) for training in tqdm(trainings, disable=None, leave=False)]
+    return pd.DataFrame(rows)
 
 
 def audited(way: Way, bug: str, kind: str, run: int) -> dict[str, Any]:
@@ -48,19 +51,19 @@ def audited(way: Way, bug: str, kind: str, run: int) -> dict[str, Any]:
         from orabook.trainings import _opacus
 
         result = _opacus.train(bug, kind, SIGMA, CANARIES, seed)
-    return {"way": way, "bug": bug, "training": kind, "run": run} | said(result)
+    return {"way": way, "bug": bug, "training": kind, "run": run} | columns_of(result)
 
 
-def said(result: Result) -> dict[str, Any]:
+def columns_of(result: Result) -> dict[str, Any]:
     """The verdict, what the first finding names, and the counts."""
     counts = result.counts
     assert counts is not None  # as there are canaries
     assert counts.test is not None  # as the training is stated
-    named = [each for each in result.findings if each.side != "safer"]
+    accusing = [finding for finding in result.findings if finding.side != "safer"]
     return {
         "status": result.status,
-        "named": named[0].name if named else "",
-        "side": named[0].side if named else "",
+        "named": accusing[0].name if accusing else "",
+        "side": accusing[0].side if accusing else "",
         "right": counts.test.right,
         "guesses": counts.test.guesses,
         "need": counts.test.need,
