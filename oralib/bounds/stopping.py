@@ -25,10 +25,12 @@ __all__ = ["adaptive_failure_probability"]
 LARGEST_N = 10**6
 #: Places that the walk reaches more rarely are dropped: all together they stay far below 1e-12.
 _LEAST_PROBABILITY = 1e-25
+#: The rule of the paper's bound for δ = 0.
+_PURE = Pure()
 
 
 def adaptive_failure_probability(
-    epsilon: float, n: ArrayLike, beta: float = 0.05, *, rule: Pure | Anytime | None = None
+    epsilon: float, n: ArrayLike, beta: float = 0.05, *, rule: Pure | Anytime = _PURE
 ) -> Any:
     """Return W_n(ε, β), the worst-case probability that a bound exceeds ε if guessing may stop.
 
@@ -57,8 +59,6 @@ def adaptive_failure_probability(
     epsilon = arguments.real("epsilon", epsilon, 0)
     sizes = arguments.integers("n", n, 0, LARGEST_N)
     beta, _ = arguments.beta_and_delta(beta)
-    if rule is None:
-        rule = Pure()
     if not isinstance(rule, Pure | Anytime):
         raise TypeError(f"rule must be Pure() or Anytime(), got rule={rule!r}")
     if epsilon == inf or not sizes.size:
