@@ -183,7 +183,9 @@ def test_every_rule_has_a_row():
         if inspect.isclass(thing) and issubclass(thing, Rule) and thing is not Rule
     }
     assert {type(rule) for rule in TABLE} == classes
-    assert {rule.__name__ for rule in classes} <= set(bounds.__all__)
+    names = {rule.__name__ for rule in classes}
+    assert names <= set(bounds.__all__)
+    assert names <= set(re.findall(r"^    (\w+)  ", bounds.__doc__, re.MULTILINE))
 
 
 @pytest.mark.parametrize("rule", RULES)

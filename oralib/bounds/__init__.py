@@ -1,10 +1,24 @@
 """From counts to ε: v right guesses out of r give a lower bound on the privacy level.
 
-Each rule has its bound and its p-value in a file of its own. A rule is proved for some audits, as
-:mod:`oralib.bounds.valid` says, and all are used alike:
+Each rule is an object with a bound and a p-value, and all are used alike:
 
 >>> Exact().lower_bound(75, 100, n=1000, delta=1e-4) < Pure().lower_bound(75, 100)
 True
+
+A rule is proved for some audits; :func:`valid_rule` finds the one for yours::
+
+    Pure         for δ = 0: r fixed in advance, or no feedback
+    Anytime      for δ = 0: any feedback, and any reason to stop
+    Exact        r fixed in advance; no feedback, or a list
+    Steinke      the same, as in the paper; never larger
+    AnyOrder     r fixed in advance, and any feedback
+    RandomR      r not fixed, and no feedback
+    Certified    any feedback, and any reason to stop
+    Balanced     exactly half of the elements were included
+    Gaussian     only for the trade-off curves of Gaussian noise
+    Independent  only for independent scores with such curves
+
+None of them holds for a guesser who knows all other elements. One-way feedback is as none.
 """
 
 from oralib.bounds.any_order import AnyOrder
