@@ -13,6 +13,8 @@ from oralib.bounds import Counts, Gaussian, Independent, Rule, valid_lower_bound
 from oralib.bounds.gaussian import epsilon_of_mu
 from oralib.ground import arguments
 
+__all__ = ["ASSUMPTIONS", "bound_assuming", "normal_bounds"]
+
 #: What each bound is for, from the weakest assumption to the strongest.
 Assumption: TypeAlias = Literal["dp", "gaussian", "independent", "normal"]
 ASSUMPTIONS: dict[Assumption, str] = {
