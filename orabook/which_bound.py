@@ -37,7 +37,7 @@ def table() -> pd.DataFrame:
     """The valid bound by feedback, number of guesses and δ; audits with equal bounds share a row.
 
     >>> table().iloc[0].tolist()
-    ['nothing, one-way or list', 'fixed in advance', 'bound ε′(v, r)', 'exact bound']
+    ['nothing, one-way or list', 'fixed in advance', 'pure bound', 'exact bound']
     """
     kinds_of_feedback: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for feedback, r_fixed in product(FEEDBACKS, NUMBER_NAMES):

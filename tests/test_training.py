@@ -21,9 +21,9 @@ from oralib import (
 )
 from oralib.bounds.refuting import right_needed
 from oralib.bounds.valid import p_values
-from oralib.dpsgd import claim_test, simulate_likelihood
+from oralib.dpsgd import judging, simulate_likelihood
 from oralib.dpsgd.claim import EPSILONS, coarse_profile
-from oralib.dpsgd.claim_test import _least_passing
+from oralib.dpsgd.judging import _least_passing
 
 SIGMA = 2.422402
 STATED = Training(SIGMA, 0.1, 100)
@@ -245,7 +245,7 @@ def test_all_shares_of_the_noise_have_one_plan(monkeypatch):
         return p_values(counts, epsilon, d_in, d_out, **how)
 
     epsilon = test.epsilon
-    monkeypatch.setattr(claim_test, "p_values", recorded)
+    monkeypatch.setattr(judging, "p_values", recorded)
     assert test.judge(Counts(106, 120, n=4000)).noise < 1
     assert len(tested) > 5
     assert {point for point, _ in tested} == {epsilon}

@@ -1,4 +1,4 @@
-// Three bounds of oralib for a page: ε′(v, r), the exact bound and the random-r bound.
+// Three bounds of oralib for a page: the pure bound, the exact bound and the random-r bound.
 //
 // A plain script, without a framework, that also works from file://. The numbers are computed from
 // the formulas of oralib/ground/binomial.py, oralib/bounds/exact.py and random_r.py; a test compares

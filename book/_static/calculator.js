@@ -13,7 +13,7 @@
   // Which bound is valid: oralib/bounds/valid.py
 
   const NAMES = {
-    pure: "bound ε′(v, r)",
+    pure: "pure bound",
     exact: "exact bound",
     "random r": "random-r bound",
     anytime: "anytime bound",

@@ -68,7 +68,7 @@ class Pure(Rule):
     0.004805
     """
 
-    name: ClassVar[str] = "bound ε′(v, r)"
+    name: ClassVar[str] = "pure bound"
 
     def proved_for(self, counts: Counts, delta: float) -> bool:
         return delta == 0 and pure_is_proved(counts)

@@ -186,12 +186,9 @@ class Rule(ABC):
         """Raise an error for counts of an audit for which this rule is not proved."""
         if self.proved_for(counts, delta):
             return
-        from oralib.bounds.valid import valid_rule  # here, since it imports all rules
-
-        valid = valid_rule(counts, delta)
         raise ValueError(
-            f"the {self.name} is not proved for this audit, for which the {valid.name} is valid: "
-            f"{valid!r}, got r_fixed={counts.r_fixed}, feedback={counts.feedback!r}, "
+            f"the {self.name} is not proved for this audit; oralib.valid_rule(counts, delta) finds "
+            f"the rule that is, got r_fixed={counts.r_fixed}, feedback={counts.feedback!r}, "
             f"coins={counts.coins!r} and delta={delta:g}"
         )
 
