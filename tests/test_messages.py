@@ -82,7 +82,10 @@ BOUNDS = [
     (lambda: Exact().lower_bound(75), "r must be given if v is not Counts, got v=75 and r=None"),
     (lambda: Exact().lower_bound(COUNTS, 100), "r and n must not be given with Counts.*r=100"),
     (lambda: Exact().p_value(COUNTS, epsilon=1.0, n=1000), "r and n must not be given.*n=1000"),
-    (lambda: Pure().lower_bound(75, 100, n=1000, delta=0.1), f"delta must be 0 for the {Pure.name}"),
+    (
+        lambda: Pure().lower_bound(75, 100, n=1000, delta=0.1),
+        f"delta must be 0 for the {Pure.name}",
+    ),
     (lambda: Anytime().lower_bound(75, 100, n=1000, delta=0.1), "delta must be 0 for the anytime"),
     (lambda: Balanced().lower_bound(75, 100, n=1000), "r_in must be given for balanced coins"),
     (lambda: Balanced(50).lower_bound(75, 100, n=1001), "n must be even .* got n=1001"),
