@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
+__all__ = ["path", "process", "run_command"]
+
 #: What ``ArgumentParser.add_subparsers`` returns, to which a command adds its parser.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 

@@ -6,6 +6,8 @@ before a notebook is run; ``orabook.products`` does the work.
 
 from typing import Any
 
+__all__ = ["Engine"]
+
 
 def _engine() -> Any:
     from orabook.products import ProductEngine

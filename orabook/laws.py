@@ -32,6 +32,15 @@ _STEINKE = Steinke()
 class Law:
     """The outcomes (v, r) of an audit of n elements, and their probabilities.
 
+    Attributes
+    ----------
+    v, r : array of int
+        Right guesses, and guesses, of each outcome.
+    probability : array of float
+        The probability of each outcome.
+    n : int
+        The number of elements.
+
     Examples
     --------
     >>> law = local_laplace_law(2.0, 1000)
@@ -67,6 +76,13 @@ def mean_bound(law: Law, *, beta: float = 0.05, delta: float = 0.0, rule: Rule =
     The options are those of :func:`oralib.epsilon_lower_bound`. For δ > 0 that bound is proved for
     a number of guesses fixed in advance.
 
+    Parameters
+    ----------
+    law : Law
+        The outcomes and their probabilities.
+    beta, delta, rule
+        As in :func:`oralib.epsilon_lower_bound`.
+
     Examples
     --------
     >>> round(mean_bound(count_in_sets_law(2, 100, "full")), 4)
@@ -80,6 +96,13 @@ def mean_bound(law: Law, *, beta: float = 0.05, delta: float = 0.0, rule: Rule =
 
 def local_laplace_law(epsilon: float, n: int) -> Law:
     """Local Laplace without abstentions: V ~ Bin(n, 1 - exp(-ε/2) / 2) (Proposition C.13).
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy level of the mechanism.
+    n : int
+        The number of elements.
 
     Examples
     --------
@@ -98,6 +121,15 @@ def count_in_sets_law(s: int, sets: int, feedback: Feedback = "none") -> Law:
 
     Without feedback a set is guessed whole if all its elements agree. With feedback, one-way or
     full, the last run of equal signs in each set is guessed.
+
+    Parameters
+    ----------
+    s : int
+        The size of a set.
+    sets : int
+        The number of sets.
+    feedback : str
+        ``"none"``, ``"one-way"`` or ``"full"``.
 
     Examples
     --------
@@ -194,6 +226,15 @@ def sums_law(dpsgd: DpSgd, guesses: int) -> Law:
     the high end, those beyond it are independent draws of the law beyond it; likewise at the low
     end. So the counts are convolutions, and an integral over these two scores is left.
 
+    Parameters
+    ----------
+    dpsgd : DpSgd
+        The training.
+    guesses : int
+        The number of guesses.
+
+    Examples
+    --------
     >>> law = sums_law(DpSgd(n=8000, sigma=2.422402), 100)
     >>> round(mean_bound(law, delta=1e-5), 3)
     0.605

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+__all__ = ["BOOK", "ROOT", "book_file"]
+
 ROOT = Path(__file__).resolve().parents[1]
 
 BOOK = ROOT / "book" if (ROOT / "book").is_dir() else Path("book")

@@ -21,6 +21,8 @@ from papermill.log import logger
 
 from orabook.prose import VALUES, escaped, evaluate, expressions, filled, text_of
 
+__all__ = ["ProductEngine", "committed_sources", "prepare", "restore"]
+
 #: The section of a cell's metadata with the notes of a product.
 NOTE = "oralib"
 

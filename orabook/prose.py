@@ -12,6 +12,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+__all__ = [
+    "VALUES",
+    "escaped",
+    "evaluate",
+    "expressions",
+    "fill_in",
+    "filled",
+    "text_of",
+    "values_in",
+]
+
 #: Where jupyterlab-myst keeps the values, in the metadata of a markdown cell.
 VALUES = "user_expressions"
 

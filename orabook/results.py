@@ -22,6 +22,8 @@ import numpy as np
 from orabook.place import book_file
 from orabook.tables import number
 
+__all__ = ["as_json", "from_json", "record", "recorded", "results_of"]
+
 #: The place of the values in the metadata of an output.
 SECTION = "oralib"
 

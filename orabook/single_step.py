@@ -35,6 +35,19 @@ def simulate_single_step(
     The training run has steps=1 and sample_rate=1; feedback (within each coordinate) and
     guesses are as in :func:`oralib.adaptive`.
 
+    Parameters
+    ----------
+    dpsgd : DpSgd
+        The training, of one step with all elements.
+    tau : float
+        The least absolute loss of an element that is guessed.
+    feedback, guesses
+        As in :func:`oralib.adaptive`; feedback is about elements of the same coordinate.
+    trials, seed : int
+        The number of independent audits, and the seed of their random numbers.
+
+    Examples
+    --------
     >>> dpsgd = DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0)
     >>> counts = simulate_single_step(dpsgd, 1.0, trials=100, seed=1)
     >>> bool(abs(counts.accuracy.mean() - 0.8) < 0.02)

@@ -19,7 +19,7 @@ import pandas as pd
 from oralib.ground import arguments
 from oralib.ground.rounding import snap
 
-__all__ = ["Shown", "number", "show"]
+__all__ = ["HEADS", "Shown", "number", "show"]
 
 #: The default heads of the experiments' columns.
 HEADS = {

@@ -7,6 +7,8 @@ import pandas as pd
 from oralib.bounds import Counts, valid_rule
 from oralib.ground.types import FEEDBACKS, Feedback
 
+__all__ = ["table", "valid_bound"]
+
 #: The book's names for the kinds of feedback: the coins that a guesser was told.
 FEEDBACK_NAMES = {
     "none": "nothing",

@@ -19,7 +19,6 @@ SHARED = {
     "oralib.channels": "average_of_best largest_loss",
     "oralib.games": """adaptive_game check_base check_number check_players guesses_at
         law_of_guesses play_game""",
-    "orabook.experiments": "elements_of summary",
     "orabook.laws": "law_of likely_counts single_step_law",
     "orabook.single_step": "guess_distances",
 }
@@ -145,7 +144,7 @@ def test_shared_functions_exist_and_are_shared():
 COMMANDS = {
     "run": (
         runs.run_chapter,
-        {"chapter": "chapter", "given": "-p", "folder": "--out"},
+        {"chapter": "chapter", "changed": "-p", "folder": "--out"},
         {
             "page": "a run by hand has its page; only the points of a sweep go without",
             "inputs": "the files of a grid, which only a sweep has",
@@ -154,7 +153,7 @@ COMMANDS = {
     ),
     "sweep": (
         runs.sweep_grid,
-        {"grid": "GRID.yml", "security": "--tls-cert"},
+        {"grid": "GRID.yml"},
         {},
     ),
 }

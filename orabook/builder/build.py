@@ -16,6 +16,8 @@ from sphinx_proof.domain import ProofDomain
 from orabook.builder import downloads
 from orabook.place import ROOT
 
+__all__ = ["add_downloads", "build", "setup"]
+
 #: The most pages that are read at a time: the kernel of a chapter has its own threads.
 PAGES = 4
 

@@ -18,6 +18,17 @@ from orabook.extensions.stored_outputs import NUMBERS
 from orabook.figures.data import data_in
 from orabook.prose import evaluate, expressions, text_of
 
+__all__ = [
+    "below",
+    "check_cell",
+    "evaluate_in",
+    "numbers_differ",
+    "pictures",
+    "pictures_differ",
+    "pixels_differ",
+    "tables_differ",
+]
+
 #: The largest differences between numbers in tables of pictures: processors differ in last bits.
 RELATIVE = 1e-3
 ABSOLUTE = 1e-6

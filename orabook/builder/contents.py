@@ -4,6 +4,8 @@ from pathlib import Path
 
 import yaml
 
+__all__ = ["contents"]
+
 
 def contents(root: Path) -> list[tuple[str, list[str]]]:
     """The parts of the book in a folder, each with its pages; the first has no name."""

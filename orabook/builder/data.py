@@ -38,6 +38,22 @@ from oralib.bounds import Exact, Rule, Steinke
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.likelihood import likelihood_counts
 
+__all__ = [
+    "LargeAudit",
+    "as_paper",
+    "best_bounds",
+    "bound_map",
+    "ceilings",
+    "explored",
+    "explorer",
+    "ladder",
+    "main",
+    "many_weights",
+    "published_audits",
+    "standard_error",
+    "staying",
+]
+
 FOLDER = BOOK / "data"
 
 #: The audits of each row of ``best-bounds``: more where they are cheap.

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from orabook.place import ROOT
 
+__all__ = ["ask_git", "build", "files"]
+
 #: The files and folders of the project, at its top.
 PROJECT = (
     ".binder",

@@ -18,6 +18,8 @@ from orabook.extensions import stored_outputs
 from orabook.place import BOOK, ROOT
 from orabook.prose import VALUES, evaluate, fill_in, text_of, values_in
 
+__all__ = ["check_unchanged", "execute", "main", "readme_picture"]
+
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},

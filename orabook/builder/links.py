@@ -12,6 +12,8 @@ import nbformat
 
 from orabook.builder.contents import contents
 
+__all__ = ["Book", "book_at", "in_words", "labels_in"]
+
 _HEADING = r"#{1,6} +(?P<heading>.+)"
 _TARGET = re.compile(
     rf"^\((?P<section>[\w-]+)\)=\n+(?:{_HEADING})?"

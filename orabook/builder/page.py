@@ -22,6 +22,8 @@ from orabook.builder.links import book_at, in_words, labels_in
 from orabook.extensions.captions import move_captions
 from orabook.place import BOOK
 
+__all__ = ["main", "page_of", "write_page"]
+
 _REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```"
 
 #: Of our own extensions only the one for the paper's numbers; the others are about whole books.

@@ -26,6 +26,24 @@ from pypdf import PdfReader, PdfWriter
 from orabook.builder.contents import contents
 from orabook.place import BOOK, ROOT
 
+__all__ = [
+    "article",
+    "head",
+    "joined",
+    "lay_out",
+    "link_inside",
+    "local",
+    "main",
+    "offer",
+    "place",
+    "print_out",
+    "printed_parts",
+    "printer",
+    "read",
+    "sheets",
+    "start_chromium",
+]
+
 HTML = ROOT / "_build" / "html"
 PDF = ROOT / "_build" / "pdf" / "auditing-differential-privacy-in-one-run.pdf"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -12,6 +12,8 @@ from orabook.which_bound import valid_bound
 from oralib.bounds import Pure, p
 from oralib.ground.types import PLAYED
 
+__all__ = ["idea_of_the_exact_bound", "one_run_game", "three_gaps", "ways_of_feedback"]
+
 
 @in_house_style
 def one_run_game() -> Picture:

@@ -10,6 +10,8 @@ from matplotlib.colors import to_rgb
 from orabook.drawings.pen import SMALL, WIDTH, Page
 from orabook.figures.style import BLUE, GREY, ORANGE, RED, Picture, in_house_style, ink_on
 
+__all__ = ["canaries_in_a_loop", "canaries_on_coordinates", "hopping_canaries"]
+
 
 @in_house_style
 def canaries_on_coordinates() -> Picture:

@@ -7,6 +7,8 @@ from numpy.typing import ArrayLike
 
 from orabook.figures.style import GREY, ORANGE, Picture, ink_on
 
+__all__ = ["LARGE", "RIGHT", "SMALL", "WIDTH", "WRONG", "Page"]
+
 WIDTH = 6.0  # inches
 TEXT = 13  # points, as the next two
 SMALL = 12

@@ -13,6 +13,15 @@ from orabook.laws import mean_bound, sums_law
 from oralib import DpSgd, simulate_dpsgd
 from oralib.bounds import Exact
 
+__all__ = [
+    "REPORTED",
+    "elements_by_epsilon",
+    "elements_per_coordinate",
+    "exact_elements_by_epsilon",
+    "taken_guesses",
+    "taken_guesses_by_epsilon",
+]
+
 #: The ratios n/d of Figures 2, 6 and 8.
 ELEMENTS_PER_COORDINATE = (0.1, 0.2, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 16, 32, 64)
 #: The fractions k/n of Figures 1, 5 and 7.
@@ -37,6 +46,19 @@ def taken_guesses(
     seed: int = 0,
 ) -> pd.DataFrame:
     """Figures 1 and 5: DP-SGD against the fraction k/n of elements guessed, column ``x``.
+
+    Parameters
+    ----------
+    fractions : iterable of float
+        The fractions k/n.
+    epsilon, delta : float
+        The level at which the training is certified.
+    n, d, steps, sample_rate
+        The training, as in :class:`oralib.DpSgd`.
+    beta : float
+        The probability with which a bound may fail.
+    trials, seed : int
+        The number of audits at each point, and the seed of their random numbers.
 
     Examples
     --------
@@ -71,6 +93,15 @@ def elements_per_coordinate(
     For many elements the bound falls for two reasons: they hide each other, and the correction
     for δ grows like 2nδ. In column ``valid``, by the exact p-value, most of the latter is gone.
 
+    Parameters
+    ----------
+    ratios : iterable of float
+        The ratios n/d.
+    k : int
+        The number of guesses.
+    epsilon, delta, d, steps, sample_rate, beta, trials, seed
+        As in :func:`taken_guesses`.
+
     Examples
     --------
     >>> table = elements_per_coordinate([1, 4], trials=50)
@@ -97,6 +128,17 @@ def taken_guesses_by_epsilon(
 ) -> pd.DataFrame:
     """Figure 7: as :func:`taken_guesses`, for several ε (column ``epsilon``).
 
+    Parameters
+    ----------
+    fractions : iterable of float
+        The fractions k/n.
+    epsilons : iterable of float
+        The levels at which the training is certified.
+    trials : int
+        The number of audits at each point.
+    **setting
+        Further parameters of :func:`taken_guesses`.
+
     Examples
     --------
     >>> taken_guesses_by_epsilon([0.02], epsilons=[1.0, 4.0], trials=5)["epsilon"].tolist()
@@ -113,6 +155,15 @@ def elements_by_epsilon(
     **setting: Any,
 ) -> pd.DataFrame:
     """Figure 8: as :func:`elements_per_coordinate`, for several ε (column ``epsilon``).
+
+    Parameters
+    ----------
+    ratios : iterable of float
+        The ratios n/d.
+    epsilons, trials
+        As in :func:`taken_guesses_by_epsilon`.
+    **setting
+        Further parameters of :func:`elements_per_coordinate`.
 
     Examples
     --------
@@ -132,6 +183,19 @@ def exact_elements_by_epsilon(
 ) -> pd.DataFrame:
     """Figure 8 without simulation: the exact means of ``bound`` and ``valid``.
 
+    Parameters
+    ----------
+    ratios : iterable of float
+        The ratios n/d.
+    k : int
+        The number of guesses.
+    epsilons : iterable of float
+        The levels at which the training is certified.
+    delta, d
+        As in :func:`taken_guesses`.
+
+    Examples
+    --------
     >>> exact_elements_by_epsilon([8], epsilons=[2.0])[["x", "bound", "valid"]].round(3)
          x  bound  valid
     0  8.0  0.605  0.622

@@ -16,6 +16,8 @@ from oralib.ground.types import PLAYED
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import CountInSets
 
+__all__ = ["LARGEST_CERTIFIED_N", "adaptive_count_in_sets", "adaptive_dpsgd"]
+
 #: The most elements for which :func:`adaptive_dpsgd` computes the bound for full feedback.
 LARGEST_CERTIFIED_N = 20_000
 
@@ -39,6 +41,17 @@ def adaptive_dpsgd(
     number of guesses that depends on the output, which the theorem behind it does not cover.
     ``valid`` is proved for the audit; for ``full`` it is the certified anytime bound, up to
     20,000 elements: with more, certificates take seconds, and nearly every audit needs its own.
+
+    Parameters
+    ----------
+    ratios : iterable of float
+        The ratios n/d.
+    tau : float
+        The least absolute loss of an element that is guessed.
+    feedbacks : iterable of str
+        The kinds of feedback to compare.
+    epsilon, delta, d, beta, trials, seed
+        As in :func:`taken_guesses`.
 
     Examples
     --------
@@ -72,6 +85,19 @@ def adaptive_count_in_sets(
     """Figure 9: Count-in-Sets, with feedback or without, against the size s of the sets (``x``).
 
     Column ``feedback`` as in :func:`adaptive_dpsgd`.
+
+    Parameters
+    ----------
+    sizes : iterable of int
+        The sizes s of the sets.
+    sets : int
+        The number of sets.
+    tau : float
+        The least absolute loss of an element that is guessed.
+    feedbacks : iterable of str
+        The kinds of feedback to compare.
+    beta, trials, seed
+        As in :func:`taken_guesses`.
 
     Examples
     --------

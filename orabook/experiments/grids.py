@@ -9,6 +9,8 @@ from tqdm import tqdm
 
 from oralib.ground import arguments
 
+__all__ = ["elements_of", "integers_of", "reals_of", "with_bar", "words_of"]
+
 
 def reals_of(
     name: str, values: Iterable[float], low: float, high: float, interval: str

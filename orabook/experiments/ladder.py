@@ -12,6 +12,8 @@ from oralib import DpSgd, Dropping, simulate_dpsgd, simulate_hopping
 from oralib.bounds import Counts, Exact, Rule, Steinke
 from oralib.dpsgd import simulate_likelihood
 
+__all__ = ["CROWDED", "Rung", "improvement_ladder"]
+
 #: Our best schedule in the paper's setting, for 100,000 elements, without crowding and with it.
 DROPPED = Dropping(final=2, until=0.9, bend=1.65)
 CROWDED = Dropping(final=2, until=0.9, bend=1.65, crowding=(3, 20))
@@ -60,6 +62,11 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
     ``trials`` audits, ``steinke`` is the mean bound by the p-value of Steinke, Nasr and Jagielski,
     and ``bound`` by that or the exact one, as ``rule`` says. Rows that differ only
     in the rule share their audits. Columns that end in ``_se`` are standard errors.
+
+    Parameters
+    ----------
+    trials, seed : int
+        The number of audits of each row, and the seed of their random numbers.
 
     Examples
     --------

@@ -11,6 +11,8 @@ from oralib.games import one_run
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import LocalLaplace
 
+__all__ = ["local_laplace"]
+
 
 def local_laplace(
     epsilons: Iterable[float] = (0.5, 1, 2, 4, 8, 16),
@@ -21,6 +23,15 @@ def local_laplace(
     seed: int = 0,
 ) -> pd.DataFrame:
     """Figure 4: Local Laplace without abstentions, against its ε (column ``x``).
+
+    Parameters
+    ----------
+    epsilons : iterable of float
+        The privacy levels of the mechanism.
+    n : int
+        The number of elements.
+    beta, trials, seed
+        As in :func:`taken_guesses`.
 
     Examples
     --------

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound, valid_lower_bound
 from oralib.ground import arguments
 
+__all__ = ["summarise", "summary"]
+
 
 def summarise(
     counts: Counts | Mapping[str, Counts], *, beta: float = 0.05, delta: float = 0.0

@@ -10,6 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+__all__ = ["move_captions", "read_captions", "setup"]
+
 _CAPTION = re.compile(r":::\{figure\}\n:label: (\S+)\n(.*?)\n:::\s*", re.DOTALL)
 
 

@@ -15,6 +15,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from orabook.extensions import stored_outputs
 
+__all__ = ["RunThisBook", "add_run_box", "example", "fold_setup", "is_folded", "run_box", "setup"]
+
 SHOW = "Parameters and set-up: click to show"
 HIDE = "Parameters and set-up: click to hide"
 

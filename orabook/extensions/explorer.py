@@ -17,6 +17,8 @@ from orabook.experiments import REPORTED
 from orabook.figures.style import CYCLE, ORANGE
 from orabook.place import BOOK
 
+__all__ = ["load", "put_into", "setup", "table"]
+
 TABLE = BOOK / "data" / "explorer.csv"
 
 #: The names of the ways of auditing, in the order of their colours.

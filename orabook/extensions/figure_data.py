@@ -9,6 +9,8 @@ from docutils import nodes
 
 from orabook.figures.data import data_in
 
+__all__ = ["below", "offer_data", "setup"]
+
 #: The folder of the files in the built book.
 FOLDER = "_downloads/figures"
 

@@ -8,6 +8,19 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx_proof.nodes import proof_node
 
+__all__ = [
+    "describe",
+    "description_of",
+    "drop_repeated_ids",
+    "improve_tables",
+    "keep_punctuation",
+    "mark_numbers",
+    "repair",
+    "repair_pages",
+    "say",
+    "setup",
+]
+
 
 def keep_punctuation(app, doctree, docname):
     """Keep the full stop after a formula, and an opening bracket before it, on its line."""

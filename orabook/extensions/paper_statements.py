@@ -13,6 +13,18 @@ from sphinx import addnodes
 from sphinx.util import logging
 from sphinx_proof.nodes import unenumerable_node
 
+__all__ = [
+    "ancestors",
+    "join_texts",
+    "label_of",
+    "link_in_html",
+    "link_mentions",
+    "mentions",
+    "name_statements",
+    "setup",
+    "strip_parentheses",
+]
+
 logger = logging.getLogger(__name__)
 
 KINDS = "Definition|Theorem|Proposition|Lemma|Corollar|Algorithm"

@@ -6,6 +6,8 @@ from itertools import product
 from docutils import nodes
 from sphinx.util.nodes import make_refnode
 
+__all__ = ["clean_docstring", "link_names", "named", "refer", "resolve", "setup"]
+
 #: Packages whose names have entries.
 PACKAGES = ("oralib", "orabook")
 

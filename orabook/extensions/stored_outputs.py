@@ -11,6 +11,8 @@ from pathlib import Path
 from orabook.place import BOOK
 from orabook.prose import filled
 
+__all__ = ["NEEDS", "NUMBERS", "chapters", "extras", "fill_in", "leave_out", "missing", "setup"]
+
 #: The extras of oralib for real trainings: an import of chapters that need them, and packages.
 NEEDS = {
     "torch": ("from orabook.trainings", ("torch", "opacus", "sklearn")),

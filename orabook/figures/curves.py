@@ -12,6 +12,8 @@ from orabook.figures import draw
 from orabook.figures.style import Curve, Picture, in_house_style
 from orabook.tables import HEADS
 
+__all__ = ["curves_of", "lines", "stacked"]
+
 
 def curves_of(
     table: pd.DataFrame,

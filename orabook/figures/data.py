@@ -13,6 +13,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from PIL import Image, PngImagePlugin
 
+__all__ = ["Note", "data_in", "note", "note_cells", "table_of", "with_data"]
+
 #: The name of the text chunk.
 CHUNK = "oralib:data"
 

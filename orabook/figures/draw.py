@@ -13,6 +13,20 @@ from numpy.typing import ArrayLike
 from orabook.figures.data import note
 from orabook.figures.style import CYCLE, DASHES, LOOKS, REFERENCES, Picture
 
+__all__ = [
+    "DASHED",
+    "curve",
+    "finish",
+    "labels",
+    "legend",
+    "log_y",
+    "looks",
+    "picture",
+    "points",
+    "references",
+    "write",
+]
+
 MARKERS = "osD^v<>"
 
 #: The style of a line of reference.

@@ -12,6 +12,8 @@ from orabook.figures.style import GREY, Picture, in_house_style
 from oralib.bounds import p
 from oralib.channels import Channel
 
+__all__ = ["gap_chain", "mass", "outputs"]
+
 #: The parts of a bar of :func:`gap_chain`: the best guesser's, and the three gaps up to what
 #: privacy allows, in light tones of their colours in ``orabook.drawings.three_gaps``.
 _PARTS = (

@@ -13,6 +13,8 @@ from orabook.figures.data import note_cells
 from orabook.figures.style import RED, Picture, in_house_style, ink_on
 from oralib.ground.rounding import first_largest
 
+__all__ = ["heatmap", "tiles"]
+
 
 @in_house_style
 def heatmap(

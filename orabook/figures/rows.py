@@ -10,6 +10,8 @@ from orabook.figures import draw
 from orabook.figures.data import note
 from orabook.figures.style import GREY, Picture, in_house_style
 
+__all__ = ["dots", "ranking"]
+
 
 @in_house_style
 def ranking(

@@ -18,6 +18,25 @@ from PIL import Image
 
 from orabook.figures.data import Note, table_of, with_data
 
+__all__ = [
+    "BLUE",
+    "CYCLE",
+    "DASHES",
+    "GREEN",
+    "GREY",
+    "LOOKS",
+    "ORANGE",
+    "PINK",
+    "RED",
+    "REFERENCES",
+    "SKY",
+    "STYLE",
+    "Curve",
+    "Picture",
+    "in_house_style",
+    "ink_on",
+]
+
 BLUE = "#0072B2"
 ORANGE = "#E69F00"
 GREEN = "#009E73"

@@ -9,6 +9,8 @@ from orabook.figures.curves import curves_of, lines
 from orabook.figures.maps import heatmap
 from orabook.figures.style import Picture
 
+__all__ = ["swept"]
+
 
 def swept(table: pd.DataFrame, axes: Sequence[str], result: str = "") -> Picture | None:
     """Draw curves of a result against the first parameter that is a number, or a map over two.

@@ -24,6 +24,8 @@ from orabook.products import restore
 from orabook.results import results_of
 from oralib.ground import arguments
 
+__all__ = ["Chapter", "Declaration", "Loader", "chapters", "check_parameters", "find_chapter"]
+
 
 @dataclass(frozen=True)
 class Declaration:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
+__all__ = ["FolderExists", "appearing", "check_new"]
+
 
 class FolderExists(ValueError, FileExistsError):
     """The name of a new folder is already taken."""

@@ -27,6 +27,8 @@ import yaml
 from orabook.runs.chapters import Chapter, Loader, check_parameters, find_chapter
 from oralib.ground import arguments
 
+__all__ = ["Grid", "read_grid"]
+
 #: The keys of a grid file, and the type of the value of each.
 KEYS = {
     "chapter": str,

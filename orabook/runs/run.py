@@ -31,6 +31,8 @@ from orabook.runs.chapters import Chapter, check_parameters
 from orabook.runs.folders import appearing, check_new
 from oralib.ground import arguments
 
+__all__ = ["RunFailed", "key_of", "origin_of", "run_chapter"]
+
 #: The packages that the numbers depend on.
 NUMERIC = ("numpy", "scipy", "numba", "pandas", "matplotlib", "dp-accounting")
 #: The packages whose sources the numbers depend on.

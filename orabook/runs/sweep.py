@@ -30,6 +30,8 @@ from orabook.runs.grid import Grid
 from orabook.runs.run import RunFailed, key_of, origin_of, run_chapter
 from oralib.ground import arguments
 
+__all__ = ["Sweep", "run_point", "sweep_grid"]
+
 
 @dataclass(frozen=True)
 class Sweep:

@@ -21,6 +21,8 @@ from oralib.ground import arguments
 from oralib.ground.binomial import log_pmfs
 from oralib.ground.types import Said, View
 
+__all__ = ["best_guesses", "isolated_ceiling", "isolated_law", "law_of_surest"]
+
 
 def isolated_law(
     dpsgd: DpSgd,

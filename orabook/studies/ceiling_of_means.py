@@ -20,6 +20,8 @@ from oralib import DpSgd
 from oralib.bounds import Exact
 from oralib.ground import arguments
 
+__all__ = ["ceiling_of_means", "largest_mean"]
+
 #: The ε of the conditions of :func:`ceiling_of_means`, by default.
 EPSILONS = np.linspace(0.1, 2.0, 39)
 

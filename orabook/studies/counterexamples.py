@@ -13,6 +13,8 @@ from oralib.ground import arguments
 from oralib.ground.types import Array
 from oralib.mechanisms import Signs, sign_vectors
 
+__all__ = ["SelfMutingResponse", "stop_or_oppose_law"]
+
 
 def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np.float64]:
     """The law of (V, R) of an adaptive audit of randomized response that tosses a private coin.

@@ -12,6 +12,8 @@ from oralib import Training, TrainingTest, noise_multiplier
 from oraudit.canaries.guesses import POWER_SHARES, guesses_for_bound, guesses_for_training
 from oraudit.canaries.law import law_of_right, stretches
 
+__all__ = ["counts_power"]
+
 #: The trainings of the table (ε, steps, sample rate), at δ = 10⁻⁵ by the paper's accountant.
 TRAININGS = ((2.0, 100, 0.1), (1.0, 100, 0.1), (8.0, 100, 0.1), (2.0, 10_000, 0.01))
 #: The numbers of canaries of the table.

@@ -12,6 +12,8 @@ from orabook.experiments import summarise
 from orabook.single_step import simulate_single_step
 from oralib import Counts, DpSgd, simulate_dpsgd, valid_lower_bound
 
+__all__ = ["feedback_at_its_best"]
+
 #: The thresholds on the privacy loss that pilot audits try.
 TAUS = (0.7, 0.85, 1.0, 1.15)
 #: The numbers of guesses that pilot audits without feedback try.

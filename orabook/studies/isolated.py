@@ -35,6 +35,8 @@ from oralib.dpsgd.setting import DpSgd
 from oralib.ground import arguments
 from oralib.ground.types import SAID, VIEWS, Said, View
 
+__all__ = ["Confidence", "confidence", "isolated_limit"]
+
 #: The allowed range of T q² / σ², about the information in the outputs. Outside it, both tails of Λ
 #: are alike up to rounding, or that of wrong guesses is too small to be tabulated.
 INFORMATION_RANGE = (1e-9, 1e5)

@@ -21,6 +21,8 @@ from oralib.bounds import Counts, Exact, valid_lower_bound, valid_rule
 from oralib.dpsgd import DpSgd, Dropping, simulate_dpsgd, simulate_hopping, simulate_likelihood
 from oralib.dpsgd.accounting import certified_epsilon
 
+__all__ = ["METHODS", "Method", "best_bounds", "bound_map"]
+
 #: The paper's main setting: the number of coordinates, the claim, and the level of its bounds.
 D = 1000
 EPSILON = 2.0

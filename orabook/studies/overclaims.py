@@ -15,6 +15,8 @@ from orabook.studies.assumptions import normal_bounds
 from oralib.bounds import Exact, Gaussian, Independent, Rule, Steinke, gaussian_epsilon, p
 from oralib.bounds.columns import float_if_single
 
+__all__ = ["SharedLaw", "common_size", "overclaims"]
+
 #: The level μ of the Gaussian mechanisms, and the ε of randomized response.
 MU = 0.5
 EPSILON = 1.0

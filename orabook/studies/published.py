@@ -21,6 +21,8 @@ from oralib import Counts, DpSgd, Training, TrainingTest, epsilon_lower_bound, n
 from oralib.bounds import Exact
 from oralib.bounds.refuting import right_needed
 
+__all__ = ["audits_like_published", "best_power", "best_threshold_bounds", "largest_share_found"]
+
 #: The comparison's trainings: its scripts set 2,500 steps and a rate of a twelfth. Its certified ε
 #: fit 2,400 steps, after which it saves scores. The noise here follows from the certified ε, so no
 #: bound would change by over 0.003.

@@ -24,6 +24,8 @@ from oralib import DpSgd
 from oralib.bounds import Exact
 from oralib.ground.types import Said
 
+__all__ = ["largest_capped_mean", "largest_limit", "limits_of_runs", "profile_of", "runs_or_pooled"]
+
 
 def limits_of_runs(
     dpsgd: DpSgd,

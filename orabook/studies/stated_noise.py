@@ -20,6 +20,8 @@ from orabook.studies.tails import Reals
 from oralib import Counts, Training, TrainingTest
 from oralib.bounds.refuting import right_needed
 
+__all__ = ["Scores", "found_by_counts", "law_of_right"]
+
 #: The size of the noise that scores assume.
 Scores: TypeAlias = Literal["true noise", "stated noise"]
 #: Points of the table of a score.

@@ -18,6 +18,8 @@ from oralib.bounds.columns import flat_counts, float_if_single
 from oralib.bounds.gaussian import LARGEST_R, largest_mus, reach
 from oralib.ground import arguments
 
+__all__ = ["epsilon_lower_bound_subsampled"]
+
 #: Noise multipliers of the grid per factor e: on a grid, many counts share a few curves.
 _SIGMAS_PER_E_FOLD = 2048
 

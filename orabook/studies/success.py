@@ -12,6 +12,8 @@ from oralib.ground import arguments
 from oralib.ground.rounding import ROUNDING, snap
 from oralib.mechanisms import Signs
 
+__all__ = ["after_guesses", "probably_approximately_rr", "success_given_others"]
+
 
 def after_guesses(channel: Channel, guesses: Signs) -> Channel:
     """The table of A, which is G after M: its outputs are vectors of guesses, none of them 0.

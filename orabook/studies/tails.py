@@ -6,6 +6,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+__all__ = ["TAIL_DEPTH", "Reals", "Side", "on_one_grid"]
+
 Reals = NDArray[Any]  # of doubles
 
 #: Levels of |Λ| on one side of 0, from 0 up, and the logarithms of two tails there: first of the

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from orabook.studies.tails import TAIL_DEPTH, Reals, Side
 
+__all__ = ["step_tails"]
+
 #: Terms of an integral below exp(-NEGLIGIBLE_EXPONENT), about 1e-18, are left out.
 NEGLIGIBLE_EXPONENT = 42.0
 #: The most points of an integral along a contour, each of which is a sum over points of y.

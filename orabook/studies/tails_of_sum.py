@@ -11,6 +11,8 @@ import scipy
 
 from orabook.studies.tails import TAIL_DEPTH, Reals, Side
 
+__all__ = ["sum_tails"]
+
 
 def sum_tails(steps: int, rate: float, sigma: float) -> tuple[Side, Side]:
     """The tails of Λ above 0 and below, for the sum of all steps."""

@@ -27,6 +27,23 @@ def run_dpsgd(
 
     Before clipping, the gradient of element i is ``gradient`` in coordinate i % d, and 0 elsewhere.
 
+    Parameters
+    ----------
+    dpsgd : DpSgd
+        The training.
+    included : array of bool
+        The elements that take part.
+    rng : numpy.random.Generator
+        The source of batches and noise.
+    clip : float
+        The clipping threshold.
+    learning_rate : float
+        The factor of each step.
+    gradient : float
+        The gradient of an element on its coordinate, before clipping.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(1)
     >>> weights = run_dpsgd(DpSgd(n=20, d=10, steps=5, sigma=1.0), rng.random(20) < 0.5, rng)
     >>> weights.shape

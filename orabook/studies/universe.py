@@ -22,6 +22,8 @@ from oralib.ground import arguments
 from oralib.ground.rounding import log_ratio, snap
 from oralib.mechanisms import sign_vectors
 
+__all__ = ["SampledChannel"]
+
 
 @dataclass(frozen=True, eq=False)
 class SampledChannel:

@@ -17,6 +17,8 @@ from oraudit.canaries.count import judge_scores
 from oraudit.canaries.mislabelled import mislabelled
 from oraudit.canaries.setup import Setup
 
+__all__ = ["black_box", "norms", "passed", "scores", "train"]
+
 #: The canaries of a training, and the stated ε and δ.
 CANARIES = 501
 CLAIM = 2.0

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from oralib.ground.extras import needed
 
+__all__ = ["CLASSES", "DIGITS", "LARGEST_SEED", "PIXELS", "digits"]
+
 #: The numbers of classes, of pixels of a digit, and of digits.
 CLASSES = 10
 PIXELS = 64

@@ -12,6 +12,8 @@ from orabook.trainings.digits import LARGEST_SEED
 from oralib.ground import arguments
 from oralib.ground.extras import needed
 
+__all__ = ["expected_batch", "release_noise"]
+
 
 def expected_batch(examples: int, batch_size: int) -> int:
     """The number by which Opacus 1.6.0 divides gradients, for these sizes of data and batch.

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from orabook.trainings.digits import CLASSES, DIGITS, PIXELS, digits
 from oraudit import Audit, Result
 
+__all__ = ["BUGS", "SAMPLE_RATE", "STEPS", "batch", "clipped_sum", "gradients_of", "train"]
+
 Reals = NDArray[np.float64]
 
 #: The number of random features beside the pixels, so that there is a weight for each canary.

@@ -12,6 +12,8 @@ from oralib import noise_multiplier
 from oralib.ground.extras import needed
 from oraudit import Result
 
+__all__ = ["audited", "columns_of", "planted_bugs"]
+
 Way = Literal["Opacus", "loop"]
 
 #: The canaries of each training, and the noise of all of them.
