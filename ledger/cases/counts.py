@@ -10,6 +10,16 @@ from scipy import stats
 
 from oralib.bounds import epsilon_lower_bound
 
+__all__ = [
+    "accuracy_values",
+    "binomial_counts",
+    "chance",
+    "critical_betas",
+    "exceeds",
+    "failure",
+    "mean_bound",
+]
+
 
 def binomial_counts(r: int, q: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """(v, P[Bin(r, q) = v]) for every v that matters."""

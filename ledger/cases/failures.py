@@ -14,6 +14,8 @@ from oralib import Channel, channel
 from oralib.bounds import epsilon_lower_bound, p
 from oralib.ground.types import Feedback
 
+__all__ = ["critical_failures", "muting_failure", "worst_failure"]
+
 
 @cache
 def worst_failure(name: str, beta: float, feedback: str) -> float:

@@ -12,6 +12,8 @@ from ledger.machine.findings import Function
 from oralib import channel, p
 from oralib.mechanisms import Count
 
+__all__ = ["SIZE", "Family", "families"]
+
 #: The number of elements that stands for the limit: even its logarithm is large.
 SIZE = 2**20_000
 

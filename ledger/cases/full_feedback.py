@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
+__all__ = ["largest_gain_per_leak", "lead", "line_constants", "mean_of_walk", "payoffs"]
+
 #: ``pays[r][v]`` is the payoff, a whole number, of a guesser that stops with v right of r guesses.
 Payoffs = tuple[tuple[int, ...], ...]
 

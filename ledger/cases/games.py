@@ -22,6 +22,15 @@ from oralib.ground.types import Feedback
 from oralib.guessers import Guesser
 from oralib.mechanisms import Mechanism, Signs
 
+__all__ = [
+    "Law",
+    "classic_law",
+    "classic_successes",
+    "full_knowledge",
+    "full_knowledge_law",
+    "threshold_law",
+]
+
 Law = NDArray[np.float64]
 
 

@@ -8,6 +8,8 @@ from math import inf
 
 from scipy import integrate, stats
 
+__all__ = ["laplace_by_quadrature", "laplace_success"]
+
 
 def laplace_success(epsilon: float, tau: float) -> tuple[float, float]:
     """(success, chance of guessing) on Local Laplace where the loss is at least τ in size.

@@ -10,6 +10,8 @@ from scipy import optimize, sparse
 
 from ledger.machine.findings import Function
 
+__all__ = ["largest_chance", "largest_worth", "maximum"]
+
 
 def maximum(objective: Any, rows: Any, limits: Any, totals: Any) -> float:
     """The largest objective @ x over x >= 0 with rows @ x <= limits and each total 1."""

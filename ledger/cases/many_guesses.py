@@ -13,6 +13,8 @@ from ledger.machine.findings import Finding, all_of
 from oralib import Channel
 from oralib.bounds import epsilon_estimate, epsilon_lower_bound
 
+__all__ = ["bounds_tend", "chance_above", "likely_counts", "success_of_all"]
+
 
 def success_of_all(table: Channel) -> float:
     """The probability that the better guess of a table's only element is right."""

@@ -23,6 +23,20 @@ from oralib.mechanisms import (
     sign_vectors,
 )
 
+__all__ = [
+    "LN3",
+    "all_tables",
+    "best_accuracy",
+    "geometric_count",
+    "graded_response",
+    "private_tables",
+    "random_table",
+    "randomized_response",
+    "sampled_tables",
+    "shown_or_noisy",
+    "uneven_response",
+]
+
 LN3 = log(3)
 
 

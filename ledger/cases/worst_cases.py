@@ -17,6 +17,8 @@ from oralib.ground.rounding import snap
 from oralib.ground.types import PLAYED, Array
 from oralib.mechanisms import Signs, sign_vectors
 
+__all__ = ["ExtremalResponse", "best_mean", "worst_case_rejection"]
+
 
 @dataclass(frozen=True)
 class ExtremalResponse:

@@ -23,6 +23,16 @@ from oralib.bounds import adaptive_failure_probability, epsilon_lower_bound, p
 from oralib.ground.types import Feedback
 from oralib.mechanisms import Count, XorInPairs, XorRandomizedResponse
 
+__all__ = [
+    "adaptive_is_valid",
+    "certain_guesses_at_ten",
+    "certain_guesses_of_aora",
+    "certain_guesses_of_ora",
+    "full_knowledge_is_spread_out",
+    "sums_are_dominated",
+    "xor_in_pairs",
+]
+
 Vector = NDArray[np.float64]
 
 

@@ -15,6 +15,8 @@ from ledger.machine.mutants import varied
 from orabook.studies import common_size
 from oralib.bounds import Gaussian, gaussian_epsilon, p
 
+__all__ = ["independent_elements", "limit_of_any_rule", "one_size"]
+
 #: Sizes of normal scores: midpoints of a rule of integration.
 _STEP = 0.006
 _SIZES = _STEP * (np.arange(1500) + 0.5)

@@ -21,6 +21,20 @@ from oralib.bounds import clopper_pearson_lower
 from oralib.games import one_run_law
 from oralib.mechanisms import LocalRandomizedResponse, NameAndShame
 
+__all__ = [
+    "bound_is_below_estimate",
+    "bounds_tend_to_the_level",
+    "classic_is_tight",
+    "estimates_and_bounds_stay_below",
+    "gap_vanishes",
+    "limit_follows_the_accuracy",
+    "limit_is_near_the_accuracy",
+    "randomized_response_is_tight",
+    "sandwich",
+    "tight_if_accurate",
+    "valid_in_the_limit",
+]
+
 
 @cache
 def _strategies() -> dict[str, tuple[float, float, bool]]:

@@ -19,6 +19,18 @@ from orabook.studies.universe import SampledChannel
 from oralib import Channel, channel
 from oralib.mechanisms import Count, CountInSets, XorInPairs, sign_vectors
 
+__all__ = [
+    "beyond_the_threshold",
+    "constant_sets",
+    "efficacy_of_count",
+    "equal_pairs",
+    "loss_of_count",
+    "mean_absolute_deviation",
+    "small_sets_suffice",
+    "symmetric_algorithms",
+    "tight_sizes_of_sets",
+]
+
 
 def _deviation(n: int, q: float) -> float:
     """De Moivre's mean absolute deviation: 2 k (1 − q) P[Bin(n, q) = k], k the first above nq."""

@@ -22,6 +22,18 @@ from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower
 from oralib.games import one_run_law
 from oralib.mechanisms import LocalRandomizedResponse, XorRandomizedResponse
 
+__all__ = [
+    "bound_is_a_beta_quantile",
+    "bound_rarely_exceeds",
+    "bounds_approach_the_level",
+    "clopper_pearson_covers",
+    "dominance",
+    "efficacy",
+    "estimates_rarely_exceed",
+    "estimates_reach",
+    "logistic",
+]
+
 
 @definition("eq:lower-bound", "Section 2", "closed form")
 @explained("02-preliminaries#prop-prelim-closed")

@@ -25,6 +25,17 @@ from oralib.bounds import p, p_inv
 from oralib.games import one_run_law
 from oralib.guessers import ThresholdGuesser
 
+__all__ = [
+    "accuracy_and_distance",
+    "best_efficacy_of_all",
+    "best_efficacy_of_k",
+    "efficacy_is_mean_success",
+    "efficacy_is_total_variation",
+    "figure_of_local_laplace",
+    "local_laplace_efficacy",
+    "optimal_guesser_of_k",
+]
+
 
 def _chain(name: str, lowest: float, factors: Sequence[float]) -> Any:
     """The steps of Theorem 5.1 or 5.2 as cases for at_most, each limit times a factor."""

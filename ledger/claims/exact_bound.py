@@ -20,6 +20,17 @@ from oralib.bounds import Exact
 from oralib.games import one_run_law
 from oralib.mechanisms import sign_vectors
 
+__all__ = [
+    "damage_is_bounded",
+    "exact_p_value",
+    "exact_p_value_is_attained",
+    "fixed_budget",
+    "list_is_no_feedback",
+    "random_number_of_guesses",
+    "random_r_needs_another_rule",
+    "steinke_where_the_tail_is_small",
+]
+
 
 @cache
 def _best_mechanism(n: int, r: int, v: int, epsilon: float, delta: float) -> float:

@@ -27,6 +27,17 @@ from oralib import Channel, adaptive_failure_probability, channel, p, p_value
 from oralib.bounds import AnyOrder, Anytime, Exact
 from oralib.mechanisms import LocalRandomizedResponse, sign_vectors
 
+__all__ = [
+    "any_order",
+    "anytime_bound_is_valid",
+    "full_feedback_and_delta",
+    "meeting_a_line",
+    "one_threshold_fails",
+    "one_way_is_no_feedback",
+    "settled_order",
+    "worst_case_of_full_feedback",
+]
+
 
 @cache
 def _worst_failure_of_response(epsilon: float, n: int, beta: float) -> float:

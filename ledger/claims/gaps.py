@@ -21,6 +21,17 @@ from oralib import Channel, ThresholdGuesser, TopGuesser, channel, epsilon_lower
 from oralib.games import one_run_law
 from oralib.mechanisms import AllOrNothing, NameAndShame, Xor
 
+__all__ = [
+    "all_or_nothing",
+    "all_or_nothing_is_not_tight",
+    "each_gap_has_its_example",
+    "name_and_shame",
+    "name_and_shame_is_not_tight",
+    "sampling_adds_privacy",
+    "xor",
+    "xor_is_not_tight",
+]
+
 
 def _strict_inequalities(table: Channel) -> tuple[bool, ...]:
     """True for each strict inequality of the chain from the efficacy to p(ε)."""

@@ -22,6 +22,8 @@ from oralib import Channel, Counts, DpSgd, lower_bound_of_runs, p, p_value, vali
 from oralib.bounds import Exact
 from oralib.bounds.valid import p_values
 
+__all__ = ["ceiling_of_means", "limit_of_one_run", "one_side", "stated_training"]
+
 #: The paper's main setting with a coordinate for each of ten million canaries.
 _ISOLATED = DpSgd(10**7, 10**7, sigma=2.422402)
 

@@ -33,6 +33,19 @@ from oralib.mechanisms import (
     sign_vectors,
 )
 
+__all__ = [
+    "adaptive_law_by_definition",
+    "all_or_none",
+    "classic_counts",
+    "count_in_sets",
+    "elements_are_revealed",
+    "level_of_randomized_response",
+    "levels_of_the_examples",
+    "noisy_steps",
+    "one_run_counts",
+    "table_is_a_product",
+]
+
 #: The local mechanism of Definition 4.1's example.
 _RESPONSE = LocalRandomizedResponse(LN3)
 

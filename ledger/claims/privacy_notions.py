@@ -24,6 +24,16 @@ from orabook.studies.success import probably_approximately_rr
 from oralib import Channel, channel, p
 from oralib.mechanisms import Count, LocalRandomizedResponse, XorRandomizedResponse, sign_vectors
 
+__all__ = [
+    "distances",
+    "general_loss",
+    "likelihood_guess",
+    "privacy_level",
+    "probably_approximately",
+    "relaxations",
+    "spoilt_response",
+]
+
 
 @definition("def:differential-privacy", "Definition 2.1")
 @mutants(replaced("differences", two=2, none=0))

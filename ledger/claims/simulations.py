@@ -25,6 +25,22 @@ from oralib.bounds import Exact, Rule, Steinke
 from oralib.ground.rounding import first_largest
 from oralib.ground.types import Feedback
 
+__all__ = [
+    "adaptive_beyond_forty",
+    "best_bound",
+    "best_number_of_guesses",
+    "control",
+    "delta_hardly_matters",
+    "dropping_is_free",
+    "figure_of_count_in_sets",
+    "figure_of_dpsgd",
+    "figure_of_elements_by_epsilon",
+    "figure_of_guesses_by_epsilon",
+    "many_elements_cost",
+    "many_weights",
+    "quoted_bounds",
+]
+
 #: The reason for which Monte Carlo rows let small changes pass.
 TOO_SMALL = "smaller than what this many audits can tell"
 #: The rule of the paper's bound.

@@ -38,6 +38,17 @@ from oralib.mechanisms import (
     sign_vectors,
 )
 
+__all__ = [
+    "approaches_randomized_response",
+    "bounds_approach_the_efficacy",
+    "local_algorithms_are_tight",
+    "one_run_simulates_classic",
+    "perfect_if_some_function_exists",
+    "perfect_only_for_randomized_response",
+    "shares_decide",
+    "tight_if_many_are_exposed",
+]
+
 
 @cache
 def _families_are_the_mechanisms() -> Finding:

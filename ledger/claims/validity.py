@@ -16,6 +16,8 @@ from ledger.machine.mutants import WEAKER, replaced, varied
 from orabook.studies import stop_or_oppose_law
 from oralib import p
 
+__all__ = ["binomial_law", "classic_is_valid", "condition_for_validity", "one_run_is_valid"]
+
 
 def binomial_law(sizes: dict[int, float], success: float) -> Law:
     """The law of guesses that are right independently, their number drawn beforehand."""

@@ -10,6 +10,18 @@ from ledger.machine.findings import Finding
 from oralib.bounds import Counts
 from oralib.ground.rounding import first_largest
 
+__all__ = [
+    "approach",
+    "at_most",
+    "equal",
+    "first_least",
+    "fits",
+    "near",
+    "same_answers",
+    "tends",
+    "vanish",
+]
+
 
 def first_least(values: Iterable[float]) -> int:
     """Return the place of the least number; of those equal up to rounding, the first.

@@ -35,6 +35,28 @@ from typing import Any, Literal
 from ledger.machine.findings import Check, Finding
 from ledger.machine.mutants import Mutant, varied
 
+__all__ = [
+    "CORRECTED",
+    "DEFINITION",
+    "FAILS",
+    "HOLDS",
+    "IMPLEMENTED",
+    "OURS",
+    "STATEMENT",
+    "Claim",
+    "Verdict",
+    "claims",
+    "correction",
+    "definition",
+    "explained",
+    "fails_unless",
+    "mutants",
+    "ours",
+    "own_place",
+    "remark",
+    "statement",
+]
+
 HOLDS = "holds"
 CORRECTED = "holds with a correction"
 FAILS = "fails as stated"

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
+__all__ = ["Cases", "Check", "Finding", "Function", "all_of", "each"]
+
 Function = Callable[..., Any]
 #: What a check compares: (name, one, other), in some checks with a standard error between the two.
 Cases = Iterator[tuple[Any, ...]]

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+__all__ = ["WEAKER", "Mutant", "replaced", "shifted", "varied"]
+
 #: A reason for which a check may let a mutant pass.
 WEAKER = "a weaker statement, true as well"
 

@@ -11,6 +11,8 @@ from ledger.machine.entries import CORRECTED, FAILS, HOLDS, IMPLEMENTED, OURS, V
 from ledger.machine.text import SORTS, count, fineness, lines, spaced, summary, typeset
 from ledger.machine.tiles import MARKS, Tiles
 
+__all__ = ["Page"]
+
 #: The buttons above the table, by the marks of the rows that they show; the first is on at first.
 _FILTERS = {
     "open": "Fails or corrected",

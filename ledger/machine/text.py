@@ -15,6 +15,8 @@ from ledger.machine.entries import (
 )
 from orabook import tables
 
+__all__ = ["SORTS", "count", "fineness", "lines", "score", "spaced", "summary", "typeset"]
+
 #: The sorts of claims: the word for one, and for several.
 SORTS = {
     STATEMENT: ("statement", "statements"),

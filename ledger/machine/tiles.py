@@ -22,6 +22,8 @@ from ledger.machine.entries import (
 )
 from ledger.machine.text import summary, typeset
 
+__all__ = ["MARKS", "Place", "Tiles", "place_of"]
+
 #: The verdicts as classes of the style sheet, and the signs on their tiles.
 MARKS = {HOLDS: "holds", CORRECTED: "corrected", FAILS: "fails", IMPLEMENTED: "implemented"}
 SIGNS = {HOLDS: "✓", CORRECTED: "✎", FAILS: "✗", IMPLEMENTED: "≔"}

@@ -10,8 +10,8 @@ with the random numbers of ``seed``; the number of ``guesses`` is fixed in advan
 
 from oralib.dpsgd.accounting import certified_epsilon, noise_multiplier
 from oralib.dpsgd.claim import Profile, Training
-from oralib.dpsgd.judging import TrainingTest, TrainingVerdict
 from oralib.dpsgd.hopping import simulate_hopping
+from oralib.dpsgd.judging import TrainingTest, TrainingVerdict
 from oralib.dpsgd.likelihood import simulate_likelihood
 from oralib.dpsgd.setting import DpSgd, Dropping
 from oralib.dpsgd.sums import simulate_dpsgd

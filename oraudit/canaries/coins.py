@@ -10,7 +10,7 @@ import secrets
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Coins"]
+__all__ = ["SECRET_BITS", "Coins"]
 
 #: The length of a seed from the operating system in bits: nobody can guess it.
 SECRET_BITS = 128

@@ -33,7 +33,17 @@ from oralib.bounds import Exact
 from oralib.dpsgd.claim import stretches_of
 from oralib.ground import arguments
 
-__all__ = ["GuessSide", "RightGuesses", "Stated", "law_of_right", "score_law", "stretches", "tails"]
+__all__ = [
+    "GuessSide",
+    "RightGuesses",
+    "ScoreLaw",
+    "Stated",
+    "Tails",
+    "law_of_right",
+    "score_law",
+    "stretches",
+    "tails",
+]
 
 Reals: TypeAlias = NDArray[np.float64]
 

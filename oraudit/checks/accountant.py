@@ -8,6 +8,8 @@ the noise multiplier that it was told, against the optimizer's. Limit: equality.
 from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "accountant"
 
 

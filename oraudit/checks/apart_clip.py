@@ -7,6 +7,8 @@ layer), over the optimizer's ``max_grad_norm``. Limit: 1.
 from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "apart-clip"
 
 

@@ -13,6 +13,8 @@ from oraudit.checks.levels import SHARE, binomial_p
 from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
+__all__ = ["NAME", "check", "total_p"]
+
 NAME = "batch-rate"
 TESTS = 1
 

@@ -7,6 +7,8 @@ steps of the optimizer than private ones, and errors of the audit itself. Nothin
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "chain"
 
 

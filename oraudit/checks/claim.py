@@ -15,6 +15,16 @@ from numpy.typing import NDArray
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = [
+    "MARGIN",
+    "MOST_KINDS",
+    "NAME",
+    "check",
+    "epsilon_of",
+    "epsilon_of_kinds",
+    "told_epsilon",
+]
+
 NAME = "claim"
 
 #: The claimed ε may be exceeded by this factor: accountants differ by less.

@@ -9,6 +9,8 @@ C / norm that depends on this example alone, wherever a step could tell.
 from oraudit.findings import Finding, Side
 from oraudit.records import Look, Seen
 
+__all__ = ["NAME", "check", "common_cause", "largest_norm"]
+
 NAME = "clipped-sum"
 
 #: Where no example reaches this share of C, a step may agree whatever its factors are.

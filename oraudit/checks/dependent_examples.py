@@ -10,6 +10,8 @@ import math
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "dependent-examples"
 
 

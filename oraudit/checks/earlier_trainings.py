@@ -13,6 +13,8 @@ from oraudit.checks.presence import NO_NOISE, present_noise
 from oraudit.findings import Finding
 from oraudit.records import Earlier, Seen
 
+__all__ = ["check"]
+
 NAME = "earlier-trainings"
 TESTS = 1
 

@@ -12,6 +12,8 @@ from oraudit.checks.poisson_batches import known_sizes
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "empty-batches"
 TESTS = 1
 

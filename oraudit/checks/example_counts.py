@@ -15,6 +15,8 @@ from oraudit.checks.levels import SHARE
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["check", "counts_p"]
+
 NAME = "example-counts"
 TESTS = 1
 

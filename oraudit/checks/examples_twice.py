@@ -11,6 +11,8 @@ import numpy as np
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["NAME", "check"]
+
 NAME = "examples-twice"
 
 #: With fewer different inputs in all, equal numbers of each may be chance.

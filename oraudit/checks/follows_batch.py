@@ -14,6 +14,8 @@ from oraudit.findings import Finding
 from oraudit.records import Seen
 from oraudit.records.around import Around
 
+__all__ = ["check"]
+
 NAME = "follows-batch"
 
 #: The numbers that must not follow a batch, with their names in a finding.

@@ -7,6 +7,8 @@ it. Limit: 1%, which is more than rounding.
 from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "ghost-norms"
 
 

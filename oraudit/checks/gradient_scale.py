@@ -11,6 +11,8 @@ import numpy as np
 from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "gradient-scale"
 
 #: What to pass as ``allow=`` where gradients are changed after the noise on purpose.

@@ -8,6 +8,8 @@ example may be changed on purpose before they are clipped, each by itself, so no
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "layer-rules"
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "no-noise-told"
 
 

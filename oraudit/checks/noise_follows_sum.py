@@ -15,6 +15,8 @@ from oraudit.checks.presence import present_noise
 from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
+__all__ = ["NAME", "changes", "check", "rank_correlations", "rank_p"]
+
 NAME = "noise-follows-sum"
 TESTS = 1
 

@@ -13,6 +13,8 @@ from oraudit.findings import Finding
 from oraudit.records import Seen
 from oraudit.records.around import LEAST_NOISE
 
+__all__ = ["check"]
+
 NAME = "noise-in-weights"
 
 #: One minus the cosine of a move without noise and the clipped sum, over the squared part of the

@@ -17,6 +17,8 @@ from oraudit.checks.presence import present_noise
 from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
+__all__ = ["FEWEST_NUMBERS", "cell_counts", "cells_p", "check", "largest_p"]
+
 NAME = "noise-law"
 TESTS = 3
 EXPLAINED_BY = (

@@ -21,6 +21,8 @@ from oraudit.checks.presence import present_noise
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["check", "strongest"]
+
 NAME = "noise-over-steps"
 TESTS = 1
 EXPLAINED_BY = (noise_reuse.NAME, sum_in_noise.NAME)

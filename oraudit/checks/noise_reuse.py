@@ -15,6 +15,8 @@ from oraudit.checks.sum_in_noise import is_cause
 from oraudit.findings import Finding
 from oraudit.records import Noise, Seen
 
+__all__ = ["FEWEST_NUMBERS", "NAME", "SAME", "check", "complete", "correlation_p", "deviations"]
+
 NAME = "noise-reuse"
 TESTS = 3
 

@@ -21,6 +21,8 @@ from oraudit.checks.presence import NO_NOISE
 from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
+__all__ = ["NAME", "Sizes", "check", "shares_by_step", "sizes_of"]
+
 NAME = "noise-size"
 TESTS = 4
 EXPLAINED_BY = (noise_follows_sum.NAME, sum_in_noise.NAME)

@@ -17,6 +17,8 @@ from oraudit.checks.presence import present_noise
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["NAME", "check", "distinct_cells", "expected_pairs", "most_pairs"]
+
 NAME = "noise-values"
 TESTS = 2
 EXPLAINED_BY = (noise_reuse.NAME, sum_in_noise.NAME)

@@ -20,6 +20,24 @@ from oraudit.checks.levels import SHARE, binomial_p, two_sided
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = [
+    "MOST_EQUAL",
+    "SURELY",
+    "check",
+    "dispersion_p",
+    "enough_for_dispersion",
+    "enough_for_shared",
+    "is_cut_from_list",
+    "known_prints",
+    "known_sizes",
+    "repeats_p",
+    "same_batches",
+    "seen_rates",
+    "shared_law",
+    "shared_p",
+    "shared_share",
+]
+
 NAME = "poisson-batches"
 TESTS = 3
 

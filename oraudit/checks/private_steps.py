@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from oraudit.findings import Finding
 from oraudit.records import Event, Seen
 
+__all__ = ["check"]
+
 NAME = "private-steps"
 
 #: What to pass as ``allow=`` where weights are changed between steps on purpose.

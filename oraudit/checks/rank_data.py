@@ -8,6 +8,8 @@ from oraudit.checks.poisson_batches import MOST_EQUAL
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "rank-data"
 
 

@@ -12,6 +12,8 @@ from oraudit.checks.presence import NO_NOISE
 from oraudit.findings import Finding
 from oraudit.records import Ranks, Seen
 
+__all__ = ["adds_noise", "check"]
+
 NAME = "rank-noise"
 
 

@@ -17,6 +17,8 @@ from oraudit.checks.rank_noise import adds_noise
 from oraudit.findings import Finding, Side
 from oraudit.records import Ranks, Seen
 
+__all__ = ["check"]
+
 NAME = "rank-seeds"
 
 

@@ -7,6 +7,8 @@ each step lets whoever knows the program take the noise off.
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "seeds"
 
 #: The largest share of steps with a new seed: a loop may be resumed now and then, with a new one.

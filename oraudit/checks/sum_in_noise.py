@@ -16,6 +16,8 @@ from oraudit.checks.presence import present_noise
 from oraudit.findings import Finding, Side
 from oraudit.records import Noise, Seen
 
+__all__ = ["NAME", "Slopes", "check", "is_cause", "slopes_of"]
+
 NAME = "sum-in-noise"
 TESTS = 1
 

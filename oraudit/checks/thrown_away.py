@@ -7,6 +7,8 @@ looking at them, or at the loss, it tells about the data, and no accountant coun
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
+__all__ = ["check"]
+
 NAME = "thrown-away"
 
 

@@ -1,5 +1,7 @@
 """The limits of files of scores, which hold before memory is taken."""
 
+__all__ = ["LONGEST_CELL", "LONGEST_LINE", "MOST_BYTES", "MOST_COLUMNS", "MOST_ROWS"]
+
 #: The largest file, and the most that a gzipped or Parquet file may unpack to, in bytes.
 MOST_BYTES = 128 * 2**20
 
