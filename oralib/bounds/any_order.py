@@ -56,7 +56,7 @@ class AnyOrder(Rule):
 
     It is proved for any feedback but that of all other coins, since it allows for the best use of a
     leak after whatever came before. There are at most 200,000 guesses. For δ = 0 it is
-    :class:`Pure`.
+    :class:`oralib.bounds.Pure`.
 
     >>> round(AnyOrder().lower_bound(75, 100, n=1000, delta=1e-4), 6)
     0.690088

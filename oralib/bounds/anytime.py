@@ -110,7 +110,7 @@ class Anytime(Rule):
 
     It is proved for any feedback but that of all other coins, and for any reason to stop, since M
     is a test martingale. It is the largest ε for which M is at least 1/β; for β > 1/e only those ε
-    count for which p(ε) <= v / (r + 1). For δ > 0 there is :class:`Certified`.
+    count for which p(ε) <= v / (r + 1). For δ > 0 there is :class:`oralib.bounds.Certified`.
 
     >>> round(Anytime().lower_bound(731, 1000), 6)
     0.7737

@@ -36,7 +36,7 @@ class Certified(Rule):
 
     It is proved for any feedback but that of all other coins, and for any reason to stop: for each
     bound that is reported, a computation has checked how often it can fail. It is a multiple of
-    0.001, and there are at most 200,000 elements. For δ = 0 it is :class:`Anytime`.
+    0.001, and there are at most 200,000 elements. For δ = 0 it is :class:`oralib.bounds.Anytime`.
 
     >>> Certified().lower_bound(731, 1000, n=1000, delta=1e-5)
     0.772

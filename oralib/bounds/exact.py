@@ -57,7 +57,7 @@ class Exact(Rule):
 
     It is proved if the guesser was not told of its own guesses, or had a list: a leak must be paid
     for on all counts that it turns into v right guesses, each of which costs at least B. For δ = 0
-    it is :class:`Pure`.
+    it is :class:`oralib.bounds.Pure`.
 
     >>> round(Exact().lower_bound(75, 100, n=1000, delta=1e-4), 6)
     0.695126

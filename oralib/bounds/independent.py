@@ -122,8 +122,8 @@ class Independent(Rule):
     It is proved for Gaussian noise on each element by itself, if the r most confident of n guesses
     were made, r fixed in advance, without feedback: these are the elements above an order statistic
     of independent confidences. Where elements share anything it is *not* guaranteed, even if the
-    mechanism as a whole is exactly μ-GDP; for that case there is :class:`Gaussian`. At δ = 0 it is
-    0 or inf, and for β below 10^-15 always 0. There are at most 10^8 guesses.
+    mechanism as a whole is exactly μ-GDP; for that case there is :class:`oralib.bounds.Gaussian`.
+    At δ = 0 it is 0 or inf, and for β below 10^-15 always 0. There are at most 10^8 guesses.
 
     >>> round(Independent().lower_bound(74, 100, n=1000, delta=1e-5), 5)
     1.19258

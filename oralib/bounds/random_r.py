@@ -64,7 +64,7 @@ class RandomR(Rule):
     """The random-r bound for (ε, δ)-DP, valid also if the number of guesses depends on the output.
 
     It is proved for audits without feedback, or with one-way feedback: whatever number of guesses
-    the output calls for, its leak costs at least b. For δ = 0 it is :class:`Pure`.
+    the output calls for, its leak costs at least b. For δ = 0 it is :class:`oralib.bounds.Pure`.
 
     Attributes
     ----------

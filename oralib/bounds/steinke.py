@@ -45,7 +45,8 @@ class Steinke(Rule):
 
     For δ > 0 it is proved for β <= 1/2, if the number of guesses was fixed in advance and the
     guesser was not told of its own guesses, or had a list, since the exact p-value is never larger
-    there. So :class:`Exact` is never worse. For δ = 0 it is :class:`Pure`.
+    there. So :class:`oralib.bounds.Exact` is never worse. For δ = 0 it is
+    :class:`oralib.bounds.Pure`.
 
     >>> round(Steinke().lower_bound(75, 100, n=1000, delta=1e-4), 6)
     0.672985

@@ -3,16 +3,16 @@
 ===================  ==================  =======================  =============================
 feedback             number of guesses   ε-DP (δ = 0)             (ε, δ)-DP
 ===================  ==================  =======================  =============================
-none, one-way, list  fixed in advance    :class:`Pure`            :class:`Exact`
-none, one-way        not fixed           :class:`Pure`            :class:`RandomR`
-full                 fixed in advance    :class:`Pure`            :class:`AnyOrder`
-full, list           not fixed           :class:`Anytime`         :class:`Certified`
+none, one-way, list  fixed in advance    ``Pure``                 ``Exact``
+none, one-way        not fixed           ``Pure``                 ``RandomR``
+full                 fixed in advance    ``Pure``                 ``AnyOrder``
+full, list           not fixed           ``Anytime``              ``Certified``
 "all others"         any                 no valid bound above 0   no valid bound above 0
 ===================  ==================  =======================  =============================
 
 All of these are for independent fair coins. If exactly half of the elements were included, there is
-a bound for a fixed number of guesses without feedback, :class:`Balanced`. Here (ε, δ)-DP refers to
-adding or removing one element. If the claim is about replacing one record by another, the elements
+a bound for a fixed number of guesses without feedback, :class:`oralib.bounds.Balanced`. Here
+(ε, δ)-DP refers to adding or removing one element. If the claim is about replacing one record by another, the elements
 must be pairs, of which a coin includes one.
 """
 
