@@ -12,8 +12,8 @@ full, list           not fixed           ``Anytime``              ``Certified``
 
 All of these are for independent fair coins. If exactly half of the elements were included, there is
 a bound for a fixed number of guesses without feedback, :class:`oralib.bounds.Balanced`. Here
-(ε, δ)-DP refers to adding or removing one element. If the claim is about replacing one record by another, the elements
-must be pairs, of which a coin includes one.
+(ε, δ)-DP refers to adding or removing one element. If the claim is about replacing one record by
+another, the elements must be pairs, of which a coin includes one.
 """
 
 from typing import Any
