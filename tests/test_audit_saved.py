@@ -215,7 +215,7 @@ EDITS = {
     "moves go back": (put(*MOVES, "steps", lambda steps: steps[::-1]), "steps that grow"),
     "moves after the end": (put(*MOVES, "steps", -1, 99), "each of the steps of moves"),
     "precision": (put(*MOVES, "precision", nan), "the precision of moves"),
-    "felt": (put(*MOVES, "felt", 0, 1), "each of what moves felt"),
+    "felt": (put(*MOVES, "felt", 0, 1), "the comparison of a move with the noise"),
     "felt nothing": (put(*MOVES, "felt", 0, (3, {}, {})), "must have 'felt'"),
     "buffers of another size": (put("buffers", "rows", 0, np.zeros(1)), "the sums of buffers"),
     "buffers' names": (put("buffers", "names", []), "each of the sums of buffers"),

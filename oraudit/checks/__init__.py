@@ -1,9 +1,9 @@
-"""The checks of an audit, a file for each: they hold what was seen against what was told.
+"""The checks of an audit, a file for each: they compare what was seen with what was told.
 
-A check is a function of what was :class:`~oraudit.records.Seen` and returns what it finds. Their
-order is that of causes: an earlier one explains a later one. A file says ``TESTS``, the number of
-statistical tests of its check, if there are any; and ``EXPLAINED_BY``, the names of the findings of
-which its own would be a mere consequence.
+The first line of a file says what is true of an honest training. A check is a function of what was
+:class:`~oraudit.records.Seen` and returns its findings. Checks are ordered by cause: an earlier one
+may explain a later one. A file says ``TESTS``, the number of statistical tests of its check, if
+there are any; and ``EXPLAINED_BY``, the names of findings that make its own a mere consequence.
 """
 
 from types import ModuleType

@@ -1,11 +1,11 @@
-"""The sensitivity of a training step, computed: how far one example moves what it releases.
+"""The sensitivity of a training step, computed: how far one example moves what the step releases.
 
-A step is done on a batch and on the same batch without one example, from the same state, with
-the same random numbers and no noise. Two things must hold. What is released moves by at most C.
-And if the whole batch's release takes the place of the neighbour's, nothing else differs
-afterwards: the rest of the step sees the data through the release alone.
+A step is done on a batch, and on its neighbour, the same batch without one example; both from the
+same state, with the same random numbers and no noise. Two things must hold. The release moves by
+at most C. And if the neighbour's step is given the release of the whole batch, it leaves the same
+state behind: the step depends on the data by its release alone.
 
-The comparison knows no framework and no bugs: a :class:`Trial` does the steps.
+The comparison knows no framework and no particular bug: a :class:`Trial` does the steps.
 """
 
 import math
@@ -21,13 +21,13 @@ from oraudit.findings import Finding, Status, verdict
 
 __all__ = ["NeighbourResult", "Outcome", "Release", "Trial", "Variant", "compare"]
 
-#: The most that rounding adds to a move of C, as a share of it.
+#: The largest share of C that rounding adds to a move of C.
 ROUNDING = 1e-3
 
-#: The largest difference of numbers that are equal but for rounding.
+#: The largest difference of two numbers that count as equal: rounding alone makes it.
 EQUAL = 1e-9
 
-#: The factors on all numbers of an altered example, by the words of the report.
+#: The factors on all numbers of an altered example, by its description in the report.
 ALTERED = {"of 1000 times the size": 1000.0, "of zeros": 0.0, "with its sign turned": -1.0}
 
 #: The gradients that an optimizer gets in one step: an array a tensor, or None for no gradient.
@@ -57,11 +57,11 @@ class Variant:
     Attributes
     ----------
     keep
-        The places of the examples in the whole batch.
+        Indices of the examples kept.
     factor
-        The factor on all numbers of the first of them, if given.
+        The factor on all numbers of the first example kept, if given.
     instead
-        The releases that the optimizer gets in place of its own, if any.
+        The releases that the optimizer gets in place of the step's own, if any.
     """
 
     keep: NDArray[np.int64]
@@ -80,17 +80,16 @@ class Trial(Protocol):
         """Do the step on a variant of the batch."""
 
     def explained(self, name: str) -> str:
-        """Return why something may differ beside the release, such as noise of its own; or ""."""
+        """Return why ``name`` may differ though the release does not, as by own noise; or ""."""
 
 
 @dataclass
 class _Worst:
-    """The largest move so far, and which example and tensor made it."""
+    """The largest move so far, in C, and which example and tensor made it."""
 
     move: float = 0.0
     example: int = 0
     tensor: str = ""
-    alteration: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,13 +99,17 @@ class NeighbourResult:
     Attributes
     ----------
     status
-        "passed" holds for these neighbours only; "failed" is the definition violated.
+        "passed" if no neighbour that was tried has a finding; "failed" if some neighbour moves
+        the release by more than C, or changes what the step leaves although the release is the
+        same; "cannot tell" if the step could not be compared.
     findings
-        The moves further than C, or by another way than the release.
+        One finding for each kind of violation.
     move
-        The largest move of the release, in C: a lower bound on the sensitivity.
+        The largest move of the release that was seen, in C. The sensitivity is at least that.
     example, tensor
-        The example that made it, and the tensor that moved furthest.
+        The example that made this move, and the tensor that moved furthest.
+    tried
+        The number of neighbours that were tried.
     notes
         Remarks on what is no violation but good to know.
     """
@@ -135,10 +138,12 @@ class NeighbourResult:
         if self.status != "passed" and texts:
             first += texts.pop(0)
         lines = [first, *(f"also      {text}" for text in texts)]
+        mover = f"example {self.example}"
+        if self.tensor:
+            mover += f" in tensor {self.tensor}"
         lines.append(
-            f"moves     at most {self.move:.4g} C, by example {self.example} "
-            f"{self.tensor and f'in tensor {self.tensor} '}({self.tried} neighbours tried): "
-            "a lower bound on the sensitivity"
+            f"moves     the largest move seen is {self.move:.4g} C, by {mover} "
+            f"({self.tried} neighbours tried); the sensitivity is at least that"
         )
         lines += [f"note      {note}" for note in self.notes]
         lines.append("unlooked  other batches, other states, the noise, how batches are drawn")
@@ -148,9 +153,10 @@ class NeighbourResult:
 def compare(
     trial: Trial, size: int, *, clip: float, scale: float, tries: int = 60, progress: bool = False
 ) -> NeighbourResult:
-    """Compare a batch of ``size`` examples with neighbours of it.
+    """Compare a batch of ``size`` examples with its neighbours.
 
-    ``scale`` is what the released sum was divided by, and ``tries`` the most examples to take out.
+    ``scale`` is the divisor of the sum that is released, ``tries`` the most examples to take out.
+    With ``progress`` a terminal shows a progress bar.
     """
     everyone = np.arange(size)
     whole = trial.run(Variant(everyone))
@@ -161,14 +167,15 @@ def compare(
             f"the same step on the same batch differs ({unsteady}): random numbers could not be "
             "held fixed"
         )
-        finding = Finding("steady", text, "side unknown", allowed_by="nothing")
+        finding = Finding("steady", text, "side unknown", undecided=True)
         return NeighbourResult("cannot tell", (finding,), 0.0, 0, "", 0)
 
     worst = _Worst()
     findings: dict[str, Finding] = {}
     notes: list[str] = []
     released_clip = clip / scale
-    for example in tqdm(range(min(tries, size)), disable=None if progress else True, leave=False):
+    disabled = None if progress else True  # with None, tqdm shows the bar only on a terminal
+    for example in tqdm(range(min(tries, size)), disable=disabled, leave=False):
         keep = np.delete(everyone, example)
         _moved(
             whole,
@@ -194,11 +201,13 @@ def compare(
     except (RuntimeError, ValueError) as error:
         notes.append(f"one example of NaN ends the step in an error: {error}")
     else:
+        # A note, no violation: NaN is no data that the definition of C speaks of, but a release
+        # with NaN shows that such an example was there.
         if not _finite(spoiled):
-            notes.append("one example of NaN makes the whole release NaN")
+            notes.append("one example of NaN leaves numbers in the release that are not finite")
     if not findings and worst.move == 0:
         text = "no example moves what is released: the step does nothing with this batch"
-        findings["still"] = Finding("still", text, "side unknown", allowed_by="nothing")
+        findings["still"] = Finding("still", text, "side unknown", undecided=True)
     return NeighbourResult(
         status=verdict(list(findings.values()), steps_seen=1),
         findings=tuple(findings.values()),
@@ -222,7 +231,7 @@ def _moved(
 ) -> None:
     """Note how far the release of a batch is from that of its neighbour, in C."""
     if len(full.releases) != len(less.releases):
-        text = f"{alteration}: whether a step is taken depends on it"
+        text = f"{alteration}: whether a step is taken depends on this example"
         findings.setdefault("step-taken", Finding("step-taken", text, "less private"))
         return
     for one, other in zip(full.releases, less.releases, strict=True):
@@ -230,14 +239,13 @@ def _moved(
         move = math.sqrt(sum(part**2 for part in moves))
         if not math.isfinite(move):
             move = math.inf
-        if move > worst.move:
-            place = int(np.argmax(moves))
-            worst.move = move
-            worst.example = example
-            worst.tensor = trial.names[place] if place < len(trial.names) else str(place)
-            worst.alteration = alteration
-        before = findings.get("sensitivity")
-        if move > 1 + ROUNDING and (before is None or move > (before.number or 0)):
+        if move <= worst.move:
+            continue
+        place = int(np.argmax(moves))
+        worst.move = move
+        worst.example = example
+        worst.tensor = trial.names[place] if place < len(trial.names) else str(place)
+        if move > 1 + ROUNDING:
             mover = f"example {example}"
             if worst.tensor:
                 mover += f", most in tensor {worst.tensor}"
@@ -250,7 +258,7 @@ def _moved(
 def _sideways(
     whole: Outcome, fixed: Outcome, trial: Trial, findings: dict[str, Finding], notes: list[str]
 ) -> None:
-    """Note what differs after a neighbour's step although the release is the same."""
+    """Note what a neighbour's step leaves otherwise although the release is the same."""
     if len(whole.releases) != len(fixed.releases):
         text = "whether a step is taken depends on one example"
         findings.setdefault("step-taken", Finding("step-taken", text, "less private"))
@@ -260,14 +268,14 @@ def _sideways(
             continue
         explanation = trial.explained(name)
         if explanation:
-            notes.append(f"{name} depends on an example beside the release: {explanation}")
+            notes.append(f"{name} depends on an example besides the release: {explanation}")
             continue
-        text = f"{name} depends on one example although the release is the same: without noise"
+        text = f"{name} depends on one example by a way that gets no noise, besides the release"
         findings.setdefault(name, Finding("sideways", text, "less private"))
 
 
 def _difference(one: Outcome, other: Outcome) -> str:
-    """Return the first name of what differs between two outcomes of a trial, or ""."""
+    """Return the name of the first difference between two outcomes of a trial, or ""."""
     if len(one.releases) != len(other.releases):
         return "whether a step is taken"
     for a, b in zip(one.releases, other.releases, strict=True):

@@ -27,10 +27,11 @@ def neighbours_of(
     Parameters
     ----------
     step
-        ``step(state, batch)`` returns what is released, before the noise, and the new state; and
-        ``step(state, batch, released)`` does the same with this release in place of its own. Random
-        numbers of the step must be the same each time, and of each example its own. Arrays are
-        handed to it in the kind and precision in which it gave them.
+        ``step(state, batch)`` returns the release, before the noise, and the new state; and
+        ``step(state, batch, released)`` does the same with this release in place of its own. Its
+        random numbers must be the same each time, and an example must keep its own when another
+        one is taken out. ``released`` has the kind and precision of the release that the step
+        returned.
     state
         Whatever the step needs and changes: arrays, alone or in lists and dictionaries.
     batch

@@ -39,7 +39,7 @@ def neighbours(
     ----------
     step
         ``step(*batch)`` does one whole step: gradients, clipping, the optimizer's step, and
-        whatever the training does beside them.
+        whatever else the training does in a step.
     model, optimizer
         The model that the step trains, and the private optimizer. Both are as before afterwards.
     batch
@@ -48,12 +48,12 @@ def neighbours(
         The norm C that gradients are clipped at, by default what the private optimizer has now.
     scale
         The divisor of the sum of gradients: the expected size of a batch, or 1 for a sum. By
-        default the divisor of the private optimizer, which Opacus rounds down,
-        without accumulated batches.
+        default that of the private optimizer: Opacus rounds the expected size down, and
+        batches must not be accumulated.
     tries
         The most examples to take out in turn.
     progress
-        Show a progress bar.
+        Whether a terminal shows a progress bar.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def _scale_of(optimizer: Any) -> float:
 
 
 class _TorchTrial:
-    """Does the step from the same state each time, and hears what the optimizer is given."""
+    """Does the step from the same state each time, and keeps the gradients that it releases."""
 
     def __init__(
         self,
@@ -102,14 +102,14 @@ class _TorchTrial:
         self._parameters = [p for group in self._optimizer.param_groups for p in group["params"]]
         names = {id(p): name.replace("_module.", "") for name, p in model.named_parameters()}
         self.names = [names.get(id(p), str(place)) for place, p in enumerate(self._parameters)]
-        self._heard: list[Release] = []
+        self._releases: list[Release] = []
         self._instead: Sequence[Release] | None = None
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
-        """Switch the noise off and listen; afterwards everything is as it was."""
+        """Switch the noise off and hook the optimizer; afterwards everything is as it was."""
         self._state = _State(self._model, self._private)
-        handle = self._optimizer.register_step_pre_hook(self._hear)
+        handle = self._optimizer.register_step_pre_hook(self._before_step)
         try:
             yield
         finally:
@@ -120,7 +120,7 @@ class _TorchTrial:
         self._state.restore()
         if hasattr(self._private, _NOISE):
             self._private.noise_multiplier = 0.0
-        self._heard = []
+        self._releases = []
         self._instead = variant.instead
         places = torch.as_tensor(variant.keep)
         examples = [
@@ -129,7 +129,7 @@ class _TorchTrial:
         torch.manual_seed(0)
         with FixedRandomNumbers(len(self._batch[0]), variant.keep.tolist()):
             self._step(*examples)
-        return Outcome(self._heard, self._left())
+        return Outcome(self._releases, self._left())
 
     def explained(self, name: str) -> str:
         deviation = getattr(self._private, "unclipped_num_std", 0)
@@ -137,9 +137,9 @@ class _TorchTrial:
             return f"it follows a count with noise of its own, of deviation {deviation:g}"
         return ""
 
-    def _hear(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        turn = len(self._heard)
-        self._heard.append([_array(p.grad) for p in self._parameters])
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        turn = len(self._releases)
+        self._releases.append([_array(p.grad) for p in self._parameters])
         if self._instead is None or turn >= len(self._instead):
             return
         for p, values in zip(self._parameters, self._instead[turn], strict=True):
@@ -205,13 +205,14 @@ class _State:
 
 
 def schedulers(private: Any) -> list[Any]:
-    """Return the schedulers of an optimizer, or of the one inside it, which knows none."""
+    """Return the schedulers of an optimizer or of the one inside it: no optimizer lists them."""
     optimizers = {id(private), id(getattr(private, "original_optimizer", private))}
     classes = (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
     return [
-        thing
-        for thing in gc.get_objects()
-        if issubclass(type(thing), classes) and id(getattr(thing, "optimizer", None)) in optimizers
+        candidate
+        for candidate in gc.get_objects()
+        if issubclass(type(candidate), classes)
+        and id(getattr(candidate, "optimizer", None)) in optimizers
     ]
 
 

@@ -1,8 +1,9 @@
 """Random numbers of PyTorch, held fixed for each example while another one is taken out.
 
-Dropout and augmentation draw a number for each number of the batch. If an example is taken out,
-the others would get other numbers, and the step would move for that reason alone. So numbers are
-drawn for the whole batch, and those of the examples that are there are used.
+Dropout and augmentation draw a random number for each number of the batch. Without care, an
+example that is taken out would shift the random numbers of all others, and the step would move for
+that reason alone. So random numbers are drawn for the whole batch, and those of absent examples
+are dropped.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _SHAPED = {_aten.rand.default, _aten.randn.default}
 
 
 class FixedRandomNumbers(TorchDispatchMode):
-    """Draw as for a batch of ``size`` examples, and use the numbers of those at ``keep``."""
+    """Draws for a batch of ``size`` examples, and uses the numbers of the examples at ``keep``."""
 
     def __init__(self, size: int, keep: Sequence[int], seed: int = 0) -> None:
         super().__init__()

@@ -96,7 +96,7 @@ def check_rate(rate: Any) -> float | None:
 
 
 def batch_size(*, per_example: Any, inputs: Any, batch: int | None) -> int | None:
-    """Return the number of examples in a batch, by whichever argument has it; None if none does.
+    """Return the number of examples in a batch, from any argument that shows it, or None.
 
     >>> batch_size(per_example=[np.ones((3, 2))], inputs=None, batch=3)
     3

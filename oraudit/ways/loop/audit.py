@@ -34,7 +34,7 @@ from oraudit.ways.loop.buffers import Buffers
 from oraudit.ways.loop.history import History
 from oraudit.ways.loop.moves import Moved, Moves
 from oraudit.ways.loop.riders import Riders
-from oraudit.ways.loop.saved import FELT, GIVEN, check_content
+from oraudit.ways.loop.saved import COMPARISON_FIELDS, GIVEN, check_content
 from oraudit.ways.loop.trees import arrays, branches, rows
 
 __all__ = ["Audit"]
@@ -42,7 +42,7 @@ __all__ = ["Audit"]
 #: The kind of audit that a saved state is of.
 KIND = "Audit"
 
-#: The subject that is not looked at where an argument of a step is not given.
+#: The subject that the report calls unlooked where an argument of a step is not given.
 SUBJECTS = {
     "rate": "the rate",
     "batch": "the sizes of batches",
@@ -107,7 +107,7 @@ class Audit:
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._moves = Moves()
         self._buffers = Buffers()
-        self._given: dict[str, int] = {}  # by argument, in how many steps
+        self._given: dict[str, int] = {}  # for each argument, the number of steps that gave it
         # Canaries are made in the first step, which shows the weights.
         self._riders = Riders(canaries, seed)
 
@@ -135,8 +135,8 @@ class Audit:
         Returns
         -------
         sums
-            The same structure with canaries in it; arrays of JAX come back as those of NumPy,
-            which JAX takes. Without canaries, what was given.
+            The same structure with canaries in it; arrays of JAX come back as arrays of NumPy,
+            which JAX accepts. Without canaries, ``sums`` itself.
         """
         if not self._riders.n:
             return sums
@@ -146,7 +146,7 @@ class Audit:
         return self._riders.ride(sums, tensors, clips, check_rate(rate))
 
     def _meet(self, sums: Any) -> None:
-        """Note the names and shapes of the tensors, in the first step."""
+        """Keep the names and shapes of the tensors, in the first step."""
         if not self._shapes:
             self._shapes = {name: tuple(np.shape(leaf)) for name, leaf in branches(sums).items()}
             self._record.names = list(self._shapes)
@@ -165,7 +165,7 @@ class Audit:
         buffers: Any = None,
         batch: int | None = None,
     ) -> None:
-        """Note a step, after its noise was added. What is not given is not looked at.
+        """Note a step, after its noise was added. An argument that is not given is not checked.
 
         Padding: leave its rows out of ``per_example`` and ``inputs``, as each row counts as an
         example: with ``real`` true for real ones, give ``gradients[real]`` and ``inputs[real]``;
@@ -177,7 +177,7 @@ class Audit:
         Empty batches: their step adds noise, so call it for them, too, with arrays that have no
         rows, or with ``batch=0``; ``clipped`` is zero. Do not call it for a batch that the loop
         skips; but Poisson sampling skips none, and the audit sees it only where no batch is empty
-        though many would be.
+        though chance would make many of them empty.
 
         Parameters
         ----------
@@ -197,11 +197,10 @@ class Audit:
             The weights, of the same structure, either always before the step moves them or always
             after it.
         buffers
-            What the model has beside weights, such as BatchNorm's running means: it must not
+            What the model has besides weights, such as BatchNorm's running means: it must not
             change.
         batch
-            How many examples there were, without padding, where neither gradients nor inputs are
-            given.
+            The number of examples, without padding, where neither gradients nor inputs are given.
         """
         record = self._record
         self._meet(clipped)
@@ -239,7 +238,7 @@ class Audit:
         return is_looked_at(self._record.step, numbers)
 
     def _look(self, gradients: list[Any], sums: list[Any], clips: float | list[float]) -> None:
-        """Look at what clipping did to the examples of this step."""
+        """Compare the clipped sum of this step with the gradients of its examples."""
         record = self._record
         if len(gradients[0]):
             norms = tensor_norms(gradients)
@@ -247,7 +246,7 @@ class Audit:
             if isinstance(clips, float):
                 record.around.note_norms(joined_norms(norms), clips)
             return
-        # Nothing may be added for an empty batch.
+        # The clipped sum of an empty batch must be zero.
         squares = sum(float((tensor**2).sum()) for tensor in sums)
         added = math.sqrt(squares) / joint_clip(clips)
         record.looks.append(Look(record.step, error=added, tolerance=1e-4, largest=0.0))
@@ -272,16 +271,16 @@ class Audit:
         return judge(seen, counts=counts, unlooked=self._unlooked(moved), allow=self._allow)
 
     def _with_moves(self, seen: Seen, moved: Moved) -> Seen:
-        """Add what weights and buffers show; the multiple of a move is a learning rate."""
+        """Return the record with what weights and buffers show; a factor is a learning rate."""
         events = [Event("outside-step", step) for step in moved.outside]
         events += [Event("buffer-changed", step, name) for name, step in self._buffers.changes()]
         around = seen.around
         if around is not None:
-            around = replace(around, rate=np.abs(moved.factors), **_felt(seen.steps, moved))
+            around = replace(around, rate=np.abs(moved.factors), **_columns(seen.steps, moved))
         return replace(seen, events=(*seen.events, *events), around=around)
 
     def _unlooked(self, moved: Moved) -> list[str]:
-        """Return what was not looked at, as the report says it."""
+        """Return the subjects that were not looked at, as the report names them."""
         steps = len(self._record.told)
         unlooked = []
         if self._riders.unusable:
@@ -335,10 +334,10 @@ class Audit:
         self._given = dict(content["given"])
 
 
-def _felt(steps: int, moved: Moved) -> dict[str, np.ndarray]:
-    """Return how much of the noise is in the moves of the weights, as columns over the steps."""
-    columns = {name: np.full(steps, np.nan) for name in FELT}
-    for step, numbers in moved.felt.items():
-        for name in FELT:
-            columns[name][step - 1] = numbers[name]
+def _columns(steps: int, moved: Moved) -> dict[str, np.ndarray]:
+    """Return the comparisons of moves with the noise, as columns over the steps."""
+    columns = {name: np.full(steps, np.nan) for name in COMPARISON_FIELDS}
+    for step, comparison in moved.comparisons.items():
+        for name in COMPARISON_FIELDS:
+            columns[name][step - 1] = comparison[name]
     return columns

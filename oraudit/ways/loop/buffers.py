@@ -11,7 +11,7 @@ __all__ = ["Buffers"]
 
 
 class Buffers:
-    """Sees whether arrays change that no private step may change; integers count, and may."""
+    """Notes whether buffers change, which they must not; integers are counters, and may change."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -64,7 +64,7 @@ class Buffers:
 
 
 def _print(array: Any) -> list[Any]:
-    """Return numbers that are as good as never the same for two arrays."""
+    """Return two numbers that practically always differ between two arrays."""
     flat = array.reshape(-1)
     precise = flat.astype(float) if namespace(flat) is np else flat.double()
     return [precise.sum(), (precise * precise).sum()]

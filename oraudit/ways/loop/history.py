@@ -1,4 +1,4 @@
-"""The steps that an accountant was told of a training, against what the loop says of each."""
+"""The steps that an accountant was told, compared with what the loop says of each step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from oraudit.records import Event, Seen
 
 __all__ = ["History"]
 
-#: Numbers of the accountant and of the loop that differ by less are the same.
+#: The relative difference below which a number of the accountant and one of the loop are equal.
 CLOSE = 1e-6
 
 
@@ -52,7 +52,7 @@ class History:
         return entries
 
     def compared(self, seen: Seen) -> Seen:
-        """Return the training as the accountant was told it; what the loop says else are events."""
+        """Return the training as the accountant was told it, and an event for each difference."""
         told_steps = _from(self._entries(), self.earlier, seen.steps)
         total = sum(entry.steps for entry in self._entries()) - self.earlier
         events = [Event("accountant-told", None, "", float(total))]
@@ -72,7 +72,7 @@ class History:
 
 
 def _from(entries: Sequence[_Entry], first: int, most: int) -> list[_Entry]:
-    """Return at most ``most`` single steps of a history, without the ``first`` ones."""
+    """Return at most ``most`` single steps of a history, after the first ``first`` of them."""
     steps: list[_Entry] = []
     for entry in entries:
         left_out = min(first, entry.steps)

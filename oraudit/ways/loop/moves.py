@@ -1,13 +1,14 @@
 """The moves of weights from one step to the next.
 
-Plain gradient descent moves the weights by a multiple of the noisy sum. Moves that are none are
-momentum, Adam or weight decay if all are like that, and something beside the private step if
-others are multiples. The sums are compared on a sample of the numbers, where the arrays are.
+Plain gradient descent moves the weights by a multiple of the noisy sum. If no move is such a
+multiple, the optimizer uses momentum, Adam or weight decay. If some moves are multiples and others
+are not, something other than the private step made the others. Moves and sums are compared on a
+sample of the weights, on the device where the arrays are.
 
-Weights of low precision are rounded in each step, by more than some moves. What rounding may
-explain accuses nobody, but neither does it show that a move is a multiple: of any optimizer, some
-moves are below the rounding and others above it. So a move is told to be something else only if
-it is far less like a multiple than those that may be one.
+Weights of low precision are rounded in each step, by more than some moves. A difference that
+rounding may explain accuses nobody. But it does not show a multiple, as any optimizer makes some
+moves smaller than the rounding. So a move is called something else only if it is far less like a
+multiple than the moves that may be multiples.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,14 +23,16 @@ from oraudit.records.arrays import here, namespace
 
 __all__ = ["Moved", "Moves", "due"]
 
-#: The share of a move that may be no multiple of the noisy sum by rounding, beside that of weights.
+#: The share of a move by which rounding of the noisy sum may make it differ from a multiple; the
+#: rounding of the weights comes on top.
 ROUNDING = 1e-4
 
 #: The fewest moves by multiples of the noisy sum that show that all moves ought to be multiples.
 FEWEST_PLAIN = 3
 
-#: A move is beside the private step if the share of it that is no multiple of the noisy sum is FAR
-#: times as large as the median of such shares of the moves that may be multiples.
+#: For each move, take the share of it that is left when the nearest multiple of the noisy sum is
+#: taken off. Something other than the private step made a move whose share exceeds FAR times the
+#: median share of the moves that may be multiples.
 FAR = 5
 
 
@@ -42,21 +45,22 @@ class Moved:
     factors
         The multiple of the noisy sum by which each of T steps moved the weights; NaN if unknown.
     outside
-        The steps before or in which they moved by something else, where other moves are multiples.
+        The steps before or in which something other than the private step moved the weights.
     unlike
-        Why moves tell nothing, if they do not; else "".
-    felt
-        For some steps, what :func:`~oraudit.records.around.move_numbers` keeps.
+        The reason why moves cannot be compared with multiples; "" if they can.
+    comparisons
+        For some steps, the comparison of a move with the noise of the step, as
+        :func:`~oraudit.records.around.move_numbers` returns it.
     """
 
     factors: NDArray[np.float64]
     outside: tuple[int, ...] = ()
     unlike: str = ""
-    felt: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    comparisons: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
 
 class Moves:
-    """Compares the move of the weights in each step with the noisy sums of it and of the last."""
+    """Compares the move of the weights in each step with this noisy sum and the one before."""
 
     def __init__(self) -> None:
         self._precision = 0.0
@@ -64,7 +68,8 @@ class Moves:
         self._steps: list[int] = []
         self._rows: list[Any] = []
         self._clean: tuple[int, Any] | None = None
-        self._felt: list[tuple[int, dict[str, Any], dict[str, Any]]] = []
+        # Step, comparison with the noise of this step, comparison with that of the step before.
+        self._comparisons: list[tuple[int, dict[str, Any], dict[str, Any]]] = []
 
     def note(
         self,
@@ -103,35 +108,45 @@ class Moves:
         clipped: Any,
         tensors: Sequence[slice],
     ) -> None:
-        """Hold a move against the noise of its own step and of the one before."""
+        """Compare a move with the noise of its own step and of the step before."""
         if self._clean is None or self._clean[0] != step - 1:
             return
         earlier = self._clean[1]
         clean = clipped.astype(move.dtype) if namespace(move) is np else clipped.to(move)
         own_step = move_numbers(move, clean, push - clean, tensors)
         step_before = move_numbers(move, earlier, earlier_push - earlier, tensors)
-        self._felt.append((step, own_step, step_before))
+        self._comparisons.append((step, own_step, step_before))
 
     def finished(self, steps: int) -> Moved:
-        """Return the moves of so many steps."""
-        return replace(self._moved(steps), felt=self._felt_noise())
+        """Return the moves of a training with ``steps`` steps."""
+        return replace(self._moved(steps), comparisons=self._likelier_comparisons())
 
-    def _felt_noise(self) -> dict[int, dict[str, float]]:
-        """Return how much noise is in the moves, by the step whose noise explains more of them."""
-        own_steps = {step: numbers for step, numbers, _ in self._felt_here()}
-        before = {step - 1: numbers for step, _, numbers in self._felt_here()}
+    def _likelier_comparisons(self) -> dict[int, dict[str, float]]:
+        """Return the comparisons of moves with their own steps, or with the steps before.
 
-        def explained(felt: Mapping[int, Mapping[str, float]]) -> float:
-            """Return how far moves follow the noise, or the sum, of their steps."""
-            return sum(abs(numbers["felt"]) + 1 - numbers["clean"] for numbers in felt.values())
+        Weights may be noted before or after they are moved; the noise of the right steps explains
+        more of the moves.
+        """
+        comparisons = self._comparisons_here()
+        own_steps = {step: numbers for step, numbers, _ in comparisons}
+        steps_before = {step - 1: numbers for step, _, numbers in comparisons}
 
-        return own_steps if explained(own_steps) >= explained(before) else before
+        def explained(by_step: Mapping[int, Mapping[str, float]]) -> float:
+            """Return how far moves follow the noise, or the sum, of these steps."""
+            return sum(abs(numbers["felt"]) + 1 - numbers["clean"] for numbers in by_step.values())
 
-    def _felt_here(self) -> list[tuple[int, dict[str, float], dict[str, float]]]:
+        return own_steps if explained(own_steps) >= explained(steps_before) else steps_before
+
+    def _comparisons_here(self) -> list[tuple[int, dict[str, float], dict[str, float]]]:
+        """Return the comparisons as numbers of Python, from wherever the arrays are."""
+
         def floats(numbers: Mapping[str, Any]) -> dict[str, float]:
             return {name: float(number) for name, number in numbers.items()}
 
-        return [(step, floats(own_step), floats(before)) for step, own_step, before in self._felt]
+        return [
+            (step, floats(own_step), floats(step_before))
+            for step, own_step, step_before in self._comparisons
+        ]
 
     def _moved(self, steps: int) -> Moved:
         factors = np.full(steps, np.nan)
@@ -168,26 +183,28 @@ class Moves:
 
     def state(self) -> dict[str, Any]:
         """Return all that is kept, but for the weights themselves."""
-        rows = [here(row) for row in self._rows]
-        steps = list(self._steps)
-        felt = self._felt_here()
-        return {"steps": steps, "rows": rows, "precision": self._precision, "felt": felt}
+        return {
+            "steps": list(self._steps),
+            "rows": [here(row) for row in self._rows],
+            "precision": self._precision,
+            "felt": self._comparisons_here(),
+        }
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from what :meth:`state` has returned."""
         self._steps = list(state["steps"])
         self._rows = list(state["rows"])
         self._precision = state["precision"]
-        self._felt = list(state["felt"])
+        self._comparisons = list(state["felt"])
 
 
 def due(step: int) -> bool:
-    """Return whether to hold a move against the noise: in the first steps, then in each 20th."""
+    """Return whether to compare a move with the noise: in the first 10 steps, then in each 20th."""
     return step <= 10 or step % 20 == 0
 
 
 def _products(now: Any, move: Any, push: Any, earlier_push: Any) -> Any:
-    """Return the products of these with each other, in double precision, as multiples cancel."""
+    """Return the 4 x 4 products of these arrays, in double precision, as multiples cancel."""
     xp = namespace(now)
     rows = xp.stack([now, move, push, earlier_push])
     rows = rows.astype(float) if xp is np else rows.double()
@@ -195,7 +212,10 @@ def _products(now: Any, move: Any, push: Any, earlier_push: Any) -> Any:
 
 
 def _left(products: NDArray[np.float64], push: int) -> tuple[NDArray[np.float64], ...]:
-    """Return the multiples of a noisy sum that come nearest to each move, and what they leave."""
+    """Return the factor of the noisy sum nearest to each move, and the size of what is left.
+
+    The noisy sum is column ``push`` of the products.
+    """
     squares = products[:, push, push]
     # Without noise and data nothing is released, and nothing may move.
     factors = products[:, 1, push] / np.where(squares > 0, squares, 1.0)
@@ -206,6 +226,9 @@ def _left(products: NDArray[np.float64], push: int) -> tuple[NDArray[np.float64]
 def _likeness(
     left: NDArray[np.float64], allowed: NDArray[np.float64], size: NDArray[np.float64]
 ) -> tuple[int, float]:
-    """Count moves that may be multiples, and say how near all are, as rounding may hide them."""
+    """Return the number of moves that may be multiples, and minus the sum of the shares left.
+
+    The second number decides where rounding lets all moves be multiples.
+    """
     moved = size > 0
     return int((left <= allowed).sum()), -float((left[moved] / size[moved]).sum())

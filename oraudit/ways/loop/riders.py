@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Riders"]
 
-#: The first steps in which the sums are compared with those that canaries ride on.
+#: The number of first steps in which the sums are compared with those that :meth:`ride` returned.
 CHECKED = 3
 
 
@@ -34,7 +34,7 @@ class Riders:
         self._canaries: Canaries | None = None
         self._told: tuple[Any, float] | None = None
         if n:
-            self.n = Canaries(n, sizes=[n], seed=seed).n  # which checks what is given
+            self.n = Canaries(n, sizes=[n], seed=seed).n  # this checks n and seed
 
     def ride(self, tree: Any, sums: Sequence[Any], clips: Any, rate: float | None) -> Any:
         """Return the tree with canaries in its arrays, which are ``sums``."""
@@ -49,7 +49,7 @@ class Riders:
         return filled(tree, ridden)
 
     def check(self, sums: Sequence[Any], clips: Any, rate: float | None) -> None:
-        """Refuse a step that is not the one that canaries ride on."""
+        """Raise ValueError unless :meth:`ride` was called for this step, with its arguments."""
         if not self.n:
             return
         if self._told is None:
@@ -77,7 +77,7 @@ class Riders:
             self._told = None
 
     def counted(self, told: Sequence[Told], claim: tuple[float, float] | None) -> "Counted | None":
-        """Return what the scores show; None if there are none."""
+        """Return the counts of the canaries' scores; None if there are no canaries."""
         return None if self._canaries is None else self._canaries.counted(told, claim=claim)
 
     @property
@@ -86,7 +86,7 @@ class Riders:
         return "" if self._canaries is None else self._canaries.unusable
 
     def state(self) -> dict[str, Any] | None:
-        """Return what a resumed audit needs."""
+        """Return the state that a resumed audit needs."""
         if self._told is not None:
             raise ValueError("audit.ride has no audit.step yet; save the state after the step")
         return None if self._canaries is None else self._canaries.state()
