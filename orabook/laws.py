@@ -4,19 +4,22 @@ Their mean bounds are the exact curves around which the simulated points of the 
 """
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from orabook.single_step import guess_distances
 from oralib import DpSgd
 from oralib.bounds import Rule, Steinke
+from oralib.dpsgd.ratios import log_mixture
 from oralib.dpsgd.sums import joint_law
 from oralib.ground import arguments
-from oralib.ground.binomial import log_pmfs
-from oralib.ground.types import PLAYED, Feedback
+from oralib.ground.binomial import log_pmf, log_pmfs
+from oralib.ground.jit import jit
+from oralib.ground.rounding import ROUNDING
+from oralib.ground.types import PLAYED, Array, Feedback
 
 __all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound", "sums_law"]
 
@@ -211,6 +214,60 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
             law = np.convolve(law, right_guesses / guessed)
     v, r, probability = (np.concatenate(column) for column in zip(*outcomes, strict=True))
     return law_of(v, r, probability, dpsgd.n)
+
+
+def guess_distances(dpsgd: DpSgd, tau: float, *, last: bool = False) -> NDArray[np.float64]:
+    """Return the distances from which a guesser with threshold tau guesses, by unknown coins.
+
+    Entry u, for u = 0, ..., s, is the least distance at which it guesses, between the noisy count
+    of u elements with unknown coins and its mean u/2. The loss is an odd and monotone function of
+    that distance, so |loss| >= tau there and beyond. With ``last`` only the entry of u = s is
+    computed. Entries not computed are inf.
+    """
+    arguments.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
+    if dpsgd.steps != 1 or dpsgd.sample_rate != 1:
+        raise ValueError(
+            "dpsgd must be a single full-batch step, with steps=1 and sample_rate=1, "
+            f"got steps={dpsgd.steps} and sample_rate={dpsgd.sample_rate}"
+        )
+    tau = arguments.real("tau", tau, 1e-6, 1e3)
+    s = dpsgd.per_coordinate
+    # ThresholdGuesser allows the same rounding.
+    goal = tau - ROUNDING * max(1.0, tau)
+    return np.asarray(_distances(s if last else 1, s, dpsgd.sigma, goal))
+
+
+@jit
+def _distances(first: int, s: int, sigma: float, goal: float) -> Array:
+    distance = np.full(s + 1, inf)
+    for u in range(first, s + 1):
+        log_weight = np.array([log_pmf(j, u - 1, 0.5, 0.5) for j in range(u)])
+        low = 0.0
+        high = 1.0
+        # Bisection is written out, as a kernel that takes a function cannot be cached.
+        while _loss_at(high, log_weight, sigma) < goal:
+            low = high
+            high = 2 * high
+        while high - low > 1e-14 * (1 + high):
+            middle = 0.5 * (low + high)
+            if _loss_at(middle, log_weight, sigma) < goal:
+                low = middle
+            else:
+                high = middle
+        distance[u] = high
+    return distance
+
+
+@jit
+def _loss_at(below: float, log_weight: Array, sigma: float) -> float:
+    """Return the loss of an element where the noisy count lies ``below`` under its mean u/2.
+
+    The count is of u = log_weight.size elements. :class:`oralib.NoisyCountInSets` gives the same
+    loss a hundred times slower, and the tests compare the two.
+    """
+    count = 0.5 * log_weight.size - below  # of all u elements, this one included or not
+    without = log_mixture(count, 0, log_weight, sigma)
+    return without - log_mixture(count - 1, 0, log_weight, sigma)
 
 
 #: Scores per standard deviation of the noise, between which `sums_law` interpolates shares.

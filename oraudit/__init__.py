@@ -1,4 +1,12 @@
-"""Audits of real training runs: is what ran what the accountant was told?
+"""Audits of real training runs: did the training do what the accountant was told?
+
+- ``Audit`` is for a training loop of your own, in NumPy, PyTorch or JAX: you call it in each step.
+- ``attach`` is for a training with Opacus whose private optimizer you have.
+- ``watch`` is for a training with Opacus that stays as it is: you run it inside a block.
+- ``neighbours`` is for one step in PyTorch: how far does one example move the release?
+- ``neighbours_of`` asks the same of a step that is a pure function, as in JAX.
+- ``audit_scores``, ``audit_guesses`` and ``audit_counts`` are for results from elsewhere.
+- ``mislabelled`` makes canaries, and ``expect`` says beforehand what canaries can show.
 
 >>> import oraudit
 >>> audit = oraudit.Audit(examples=600)
@@ -34,8 +42,9 @@ __all__ = [
     "watch",
 ]
 
-#: Names are imported when they are asked for: pytest loads this package in every project's tests,
-#: and a loop in NumPy needs no PyTorch.
+#: The modules of the public names, which are imported when a name is asked for: pytest loads this
+#: package as a plugin, by fixtures.py, in every project's tests, and a loop in NumPy needs no
+#: PyTorch.
 _HOMES = {
     "Audit": "oraudit.ways.loop.audit",
     "Result": "oraudit.report",
@@ -52,7 +61,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, whose module is imported now."""
+    """Return a public name, whose module is imported now."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

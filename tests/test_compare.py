@@ -13,7 +13,7 @@ from PIL import Image
 
 from orabook import drawings, figures
 from orabook.builder import compare, execute
-from orabook.drawings.pen import Page
+from orabook.drawings.pen import Sheet
 from orabook.extensions import stored_outputs
 from orabook.extensions.stored_outputs import NUMBERS
 from orabook.figures.data import with_data
@@ -72,10 +72,10 @@ def test_another_picture_is_noticed(now, said):
 
 
 def drawn(words="8 right", colour=figures.RED, radius=0.5):
-    page = Page(2.0)
-    page.say(2, 1, words, 11)
-    page.disc(4, 1, radius, facecolor=colour)
-    return page.picture._repr_png_()[0]
+    sheet = Sheet(2.0)
+    sheet.say(2, 1, words, 11)
+    sheet.disc(4, 1, radius, facecolor=colour)
+    return sheet.picture._repr_png_()[0]
 
 
 def test_changed_words_and_shapes_are_noticed():

@@ -10,7 +10,8 @@ from test_games import check_law
 
 import oralib
 from benchmarks.reference import simulate_training
-from orabook.single_step import guess_distances, simulate_single_step
+from orabook.experiments.single_step import simulate_single_step
+from orabook.laws import guess_distances
 from orabook.studies import run_dpsgd
 from oralib import DpSgd, NoisyCountInSets, ThresholdGuesser, adaptive, one_run, simulate_dpsgd
 from oralib.dpsgd import sums

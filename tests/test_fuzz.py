@@ -14,8 +14,9 @@ import pytest
 from test_reference import entries, lookup
 
 import oralib
-from orabook import experiments, laws, single_step
-from orabook.studies import assumptions, training
+from orabook import experiments, laws
+from orabook.experiments import single_step
+from orabook.studies import assumptions, simulated_training
 from oralib import bounds, dpsgd, games, guessers, mechanisms
 from oralib.bounds import refuting
 
@@ -232,7 +233,8 @@ EXPERIMENTS = {
     "elements_by_epsilon": {"ratios": (1,), "epsilons": (2.0,), "k": 2, **_SMALL, "seed": 1},
     "elements_per_coordinate": {"ratios": (1,), "k": 2, "epsilon": 2.0, **_SMALL, "seed": 1},
     "exact_elements_by_epsilon": {
-        **{"ratios": (1,), "k": 2, "epsilons": (2.0,), "delta": 1e-5, "d": 10},
+        **{"ratios": (1,), "k": 2, "epsilons": (2.0,), "delta": 1e-5, "d": 10, "steps": 1},
+        **{"sample_rate": 1.0},
     },
     "improvement_ladder": {"trials": 2, "seed": 1},
     "local_laplace": {"epsilons": (1.0,), "n": 10, "beta": 0.1, "trials": 2, "seed": 1},
@@ -248,7 +250,7 @@ HOMES = {
     bounds: BOUNDS,
     dpsgd: DPSGD,
     single_step: SINGLE_STEP,
-    training: TRAINING,
+    simulated_training: TRAINING,
     games: GAMES,
     laws: LAWS,
     experiments: EXPERIMENTS,

@@ -6,8 +6,8 @@ from scipy import special
 
 import oralib
 from orabook import laws
+from orabook.experiments.single_step import simulate_single_step
 from orabook.laws import count_in_sets_law, local_laplace_law, mean_bound, sums_law
-from orabook.single_step import simulate_single_step
 from orabook.studies import single_step_law
 from oralib import DpSgd, ThresholdGuesser, channel
 from oralib.ground.binomial import log_pmfs

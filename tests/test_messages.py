@@ -10,8 +10,8 @@ import pytest
 
 from ledger.cases.worst_cases import ExtremalResponse, best_mean, worst_case_rejection
 from orabook import experiments, studies
+from orabook.experiments.single_step import simulate_single_step
 from orabook.laws import Law, count_in_sets_law, local_laplace_law
-from orabook.single_step import simulate_single_step
 from orabook.studies import SampledChannel, SelfMutingResponse
 from orabook.studies.assumptions import bound_assuming
 from oralib import (

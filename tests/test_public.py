@@ -19,8 +19,7 @@ SHARED = {
     "oralib.channels": "average_of_best largest_loss",
     "oralib.games": """adaptive_game check_base check_number check_players guesses_at
         law_of_guesses play_game""",
-    "orabook.laws": "law_of likely_counts single_step_law",
-    "orabook.single_step": "guess_distances",
+    "orabook.laws": "guess_distances law_of likely_counts single_step_law",
 }
 
 

@@ -22,7 +22,7 @@ MODULES = (
         for path in sorted((ROOT / "oralib").iterdir())
         if not path.stem.startswith("_") and path.stem not in ("ground", "py")
     ),
-    *("oraudit", "orabook.experiments", "orabook.laws", "orabook.single_step"),
+    *("oraudit", "orabook.experiments", "orabook.laws", "orabook.experiments.single_step"),
 )
 ENTRY = re.compile(r"^\.\. auto(?:function|class|exception|data):: ([\w.]+)", re.MULTILINE)
 

@@ -118,7 +118,7 @@ def other_rules():
 
 
 def test_same_theorem_gives_same_bound_elsewhere(other_rules):
-    epsilon = other_rules["epsilon"]["TensorFlow Privacy"]
+    epsilon = other_rules["value"]["TensorFlow Privacy"]
     for ours, theirs in (
         ("oralib, the highest scores, Steinke et al.'s bound", "epsilon_one_run"),
         ("oralib, the highest scores, f-DP", "epsilon_one_run_fdp"),
@@ -131,5 +131,5 @@ def test_rules_of_other_packages_are_as_committed(other_rules):
     table = pd.read_csv(data.FOLDER / "tf-privacy.csv")
     scores, included = table["score"].to_numpy(), table["included"].to_numpy(dtype=bool)
     again = pd.Series(other_packages.rules_on(scores, included))
-    committed = other_rules["epsilon"]["TensorFlow Privacy"]
+    committed = other_rules["value"]["TensorFlow Privacy"]
     np.testing.assert_allclose(again[committed.index], committed, atol=1e-5)

@@ -8,7 +8,7 @@ from benchmarks.reference import simulate_training
 from ledger.cases.games import full_knowledge
 from ledger.cases.worst_cases import best_mean
 from orabook import experiments
-from orabook.single_step import simulate_single_step
+from orabook.experiments.single_step import simulate_single_step
 from orabook.studies import feedback_at_its_best
 from oralib import (
     Channel,

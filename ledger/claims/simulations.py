@@ -16,10 +16,10 @@ from ledger.machine.findings import Cases, Finding, all_of, each
 from ledger.machine.mutants import WEAKER, replaced, varied
 from orabook import experiments
 from orabook.experiments import REPORTED
+from orabook.experiments.single_step import simulate_single_step
 from orabook.experiments.summaries import summary
 from orabook.laws import count_in_sets_law, mean_bound, single_step_law
 from orabook.place import book_file
-from orabook.single_step import simulate_single_step
 from oralib import Counts, DpSgd, epsilon_lower_bound, simulate_dpsgd
 from oralib.bounds import Exact, Rule, Steinke
 from oralib.ground.rounding import first_largest

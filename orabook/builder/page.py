@@ -1,11 +1,12 @@
 """The page of a run: ``python -m orabook.builder.page NOTEBOOK PAGE FOLDER``.
 
-Sphinx makes it with the settings of the book, from an executed notebook with its numbers in prose
-as text; nothing is executed. It is one HTML file that needs no network. Links to other chapters
-become plain words. Pictures that the notebook mentions are taken from the folder.
+Turns an executed notebook, whose {eval} expressions are already replaced by text, into one HTML
+file, by Sphinx with the book's settings. Nothing is executed, and the file needs no network. Links
+to other chapters become plain words. Pictures that the notebook mentions are taken from FOLDER.
 """
 
 import base64
+import copy
 import mimetypes
 import sys
 import tempfile
@@ -26,11 +27,11 @@ __all__ = ["main", "page_of", "write_page"]
 
 _REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```"
 
-#: Of our own extensions only the one for the paper's numbers; the others are about whole books.
-_OURS = ("orabook.extensions.paper_statements",)
+#: Our only extension that a single page needs, for the paper's numbers.
+_OUR_EXTENSIONS = ("orabook.extensions.paper_statements",)
 
-#: All style sheets except those for icons, whose fonts would have to be included.
-_SHEETS = "link[rel=stylesheet]:not([href*=fontawesome])"
+#: The selector of all style sheets except those for icons, whose fonts would have to be included.
+_STYLE_SHEETS = "link[rel=stylesheet]:not([href*=fontawesome])"
 
 _PAGE = """<!doctype html>
 <html lang="en" data-theme="light" data-mode="light">
@@ -44,9 +45,11 @@ body {{ max-width: 52rem; margin: 2rem auto; padding: 0 1rem }}
 """
 
 
-def page_of(notebook: nbformat.NotebookNode, beside: Path) -> str:
-    """The page of a notebook as HTML; its pictures are in a folder."""
-    book = BOOK.resolve()  # it may be below the current folder, which Sphinx changes
+def page_of(notebook: nbformat.NotebookNode, pictures: Path) -> str:
+    """Return the page of a notebook as HTML; ``pictures`` is the folder of its pictures."""
+    notebook = copy.deepcopy(notebook)
+    # BOOK may be a relative path, and Sphinx changes the working directory.
+    book = BOOK.resolve()
     references = book_at(book.parent)
     prose = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
     labels = {label for cell in prose for label in labels_in(cell.source)}
@@ -70,36 +73,43 @@ def page_of(notebook: nbformat.NotebookNode, beside: Path) -> str:
             warning=None,
         ).build()
         page = BeautifulSoup((out / "page.html").read_text(encoding="utf-8"), "html.parser")
-        sheets = [out / link["href"].partition("?")[0] for link in page.select(_SHEETS)]
+        style_sheets = [
+            out / element["href"].partition("?")[0] for element in page.select(_STYLE_SHEETS)
+        ]
         article = page.select_one("article")
-        for link in article.select(".headerlink"):
-            link.decompose()
+        for anchor in article.select(".headerlink"):
+            anchor.decompose()
         for link in article.select('a[href]:not([href^="#"])'):
-            if not urlsplit(link["href"]).scheme:  # a page or a file that is not beside this one
+            # Without a scheme it leads to another file of the book, which this page is without.
+            if not urlsplit(link["href"]).scheme:
                 link.unwrap()
         for image in article.select("img[src]"):
-            place = out / image["src"]
-            place = place if place.exists() else beside / image["src"]
-            if place.is_file():
-                content = base64.b64encode(place.read_bytes()).decode()
-                image["src"] = f"data:{mimetypes.guess_type(place.name)[0]};base64,{content}"
+            # Sphinx copies the figures of cells; other pictures are still in their folder.
+            path = out / image["src"]
+            if not path.exists():
+                path = pictures / image["src"]
+            if path.is_file():
+                content = base64.b64encode(path.read_bytes()).decode()
+                image["src"] = f"data:{mimetypes.guess_type(path.name)[0]};base64,{content}"
         return _PAGE.format(
             title=escape(article.h1.get_text() if article.h1 else "A run"),
-            style="\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets),
+            style="\n".join(sheet.read_text(encoding="utf-8") for sheet in style_sheets),
             mathjax=next(out.rglob("tex-svg.js")).read_text(encoding="utf-8"),
             article=article.decode_contents(),
         )
 
 
 def _settings(book: Path) -> dict:
-    """The settings of the book, without what is about whole books."""
+    """Return Sphinx's settings of the book, less those that need all of its pages."""
+    # Jupyter Book takes latex_individualpages out of cli_config, and fails where it is not there.
     settings, _ = get_final_config(
         user_yaml=book.parent / "_config.yml", cli_config={"latex_individualpages": False}
     )
+    # A single page has no table of contents, and most of our extensions need other pages.
     left_out = ("orabook.", "sphinx_external_toc")
     extensions = [name for name in settings["extensions"] if not name.startswith(left_out)]
     return settings | {
-        "extensions": [*extensions, *_OURS],
+        "extensions": [*extensions, *_OUR_EXTENSIONS],
         "root_doc": "page",
         "nb_execution_mode": "off",
         "suppress_warnings": ["*"],
@@ -111,7 +121,7 @@ def _settings(book: Path) -> dict:
 
 
 def write_page(text: str, target: Path) -> None:
-    """Write a page whole or not at all: the disk may be full."""
+    """Write a page whole or, where the disk is full, not at all."""
     unfinished = target.with_name(f".{target.name}")
     try:
         unfinished.write_text(text, encoding="utf-8")
@@ -121,10 +131,10 @@ def write_page(text: str, target: Path) -> None:
 
 
 def main() -> None:
-    source, target, beside = map(Path, sys.argv[1:])
+    source, target, pictures = map(Path, sys.argv[1:])
     try:
-        write_page(page_of(nbformat.read(source, 4), beside), target)
-    except Exception as error:  # from Sphinx or the disk
+        write_page(page_of(nbformat.read(source, 4), pictures), target)
+    except Exception as error:  # Sphinx and its extensions raise errors of any class
         sys.exit(f"{type(error).__name__}: {error}")
 
 

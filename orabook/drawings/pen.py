@@ -1,4 +1,4 @@
-"""Pen and paper: all lengths are in inches, from the lower left corner of the picture."""
+"""A sheet to draw on: all lengths are in inches, from the lower left corner of the picture."""
 
 from typing import Any
 
@@ -7,18 +7,24 @@ from numpy.typing import ArrayLike
 
 from orabook.figures.style import GREY, ORANGE, Picture, ink_on
 
-__all__ = ["LARGE", "RIGHT", "SMALL", "WIDTH", "WRONG", "Page"]
+__all__ = ["CROSS", "LARGE", "SMALL", "TICK", "WIDTH", "Sheet"]
 
-WIDTH = 6.0  # inches
-TEXT = 13  # points, as the next two
+#: The width of all pictures in inches.
+WIDTH = 6.0
+#: The sizes of text in points.
+TEXT = 13
 SMALL = 12
 LARGE = 15
-LINE = 1.3  # between lines of text, in units of their size
-RIGHT = "✓"
-WRONG = "✗"
+#: The distance of lines of text, in units of the text's size.
+LINE = 1.3
+#: Half the height of capital letters, in units of the text's size.
+HALF_A_CAPITAL = 0.35
+#: The marks of what is right or valid, and of what is not.
+TICK = "✓"
+CROSS = "✗"
 
 
-class Page:
+class Sheet:
     """An empty picture with axes over all of it, and functions that draw there."""
 
     def __init__(self, height: float) -> None:
@@ -34,7 +40,8 @@ class Page:
         em = size / 72  # inches
         look: Any = {"ha": "center", "va": "baseline", "fontsize": size} | style
         for i, line in enumerate(lines):
-            above = LINE * em * ((len(lines) - 1) / 2 - i) - 0.35 * em
+            # A text is placed by its base line, so half a capital letter goes below y.
+            above = LINE * em * ((len(lines) - 1) / 2 - i) - HALF_A_CAPITAL * em
             self.axes.text(x, y + above, line, **look)
 
     def disc(self, x: float, y: float, radius: float, **style: Any) -> None:
@@ -49,13 +56,20 @@ class Page:
         look: Any = {"boxstyle": round_corners, "linewidth": 1.6, "zorder": 2} | style
         self.axes.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height, **look))
 
-    def sign(self, place: Any, size: Any, text: str, colour: str, points: int = TEXT) -> None:
+    def label(
+        self,
+        place: tuple[float, float],
+        size: tuple[float, float],
+        text: str,
+        colour: str,
+        points: int = TEXT,
+    ) -> None:
         """Draw a coloured box with a text in it."""
         x, y = place
         self.box(x, y, *size, facecolor=colour, linewidth=0)
         self.say(x, y, text, points, color=ink_on(colour), fontweight="bold", zorder=4)
 
-    def arrow(self, start: Any, end: Any, **style: Any) -> None:
+    def arrow(self, start: tuple[float, float], end: tuple[float, float], **style: Any) -> None:
         look: Any = {"color": GREY, "linewidth": 1.8, "arrowstyle": "-|>", "mutation_scale": 15}
         look |= {"shrinkA": 0, "shrinkB": 0, "zorder": 2} | style
         self.axes.add_patch(FancyArrowPatch(start, end, **look))
@@ -71,10 +85,10 @@ class Page:
         ink = ink_on(colour) if included else ink_on_white
         self.say(x, y, "in" if included else "out", 11, color=ink, zorder=4, fontweight="bold")
 
-    def guess(self, x: float, y: float, included: bool | None, below: float) -> None:
-        """Draw the coin that is guessed; or, for an abstention, three dashes and the word below."""
+    def guess(self, x: float, y: float, included: bool | None, word_y: float) -> None:
+        """Draw the guessed coin; or, for an abstention, three dashes, and a word at ``word_y``."""
         if included is not None:
             self.coin(x, y, included, ORANGE)
             return
         self.line([x - 0.118, x + 0.118], [y, y], linewidth=2.6, dashes=(1.5, 1))
-        self.say(x, below, "abstains", 11, color=GREY)
+        self.say(x, word_y, "abstains", 11, color=GREY)

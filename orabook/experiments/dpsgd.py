@@ -22,7 +22,7 @@ __all__ = [
     "taken_guesses_by_epsilon",
 ]
 
-#: The ratios n/d of Figures 2, 6 and 8.
+#: The numbers n/d of elements per coordinate in Figures 2, 6 and 8.
 ELEMENTS_PER_COORDINATE = (0.1, 0.2, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 16, 32, 64)
 #: The fractions k/n of Figures 1, 5 and 7.
 FRACTIONS_OF_GUESSES = (0.002, 0.004, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -67,9 +67,11 @@ def taken_guesses(
     [0.02, 0.2]
     """
     dpsgd = DpSgd.calibrated(epsilon, delta, n=n, d=d, steps=steps, sample_rate=sample_rate)
+    # The interval "(]" is 0 < fraction <= 1.
+    fractions = reals_of("fractions", fractions, 0, 1, "(]")
+    numbers = dict.fromkeys(max(1, round(fraction * dpsgd.n)) for fraction in fractions)
     rows = []
-    for fraction in with_bar(reals_of("fractions", fractions, 0, 1, "(]")):
-        k = max(1, round(fraction * dpsgd.n))
+    for k in with_bar(list(numbers)):
         counts = simulate_dpsgd(dpsgd, k, trials=trials, seed=seed)
         rows.append({"x": k / dpsgd.n, "n": dpsgd.n, "k": k, **summary(counts, beta, delta)})
     return pd.DataFrame(rows)
@@ -90,8 +92,9 @@ def elements_per_coordinate(
 ) -> pd.DataFrame:
     """Figures 2 and 6: DP-SGD against the number n/d of elements per coordinate, column ``x``.
 
-    For many elements the bound falls for two reasons: they hide each other, and the correction
-    for δ grows like 2nδ. In column ``valid``, by the exact p-value, most of the latter is gone.
+    The bound first rises with n/d, then falls, for two reasons: elements hide each other, and the
+    correction for δ grows like 2nδ. Column ``valid`` uses the exact p-value, which avoids most of
+    that correction.
 
     Parameters
     ----------
@@ -180,6 +183,8 @@ def exact_elements_by_epsilon(
     epsilons: Iterable[float] = EPSILONS,
     delta: float = 1e-5,
     d: int = 1000,
+    steps: int = 100,
+    sample_rate: float = 0.1,
 ) -> pd.DataFrame:
     """Figure 8 without simulation: the exact means of ``bound`` and ``valid``.
 
@@ -191,7 +196,7 @@ def exact_elements_by_epsilon(
         The number of guesses.
     epsilons : iterable of float
         The levels at which the training is certified.
-    delta, d
+    delta, d, steps, sample_rate
         As in :func:`taken_guesses`.
 
     Examples
@@ -201,10 +206,10 @@ def exact_elements_by_epsilon(
     0  8.0  0.605  0.622
     """
     rows = []
-    numbers = dict.fromkeys(elements_of(ratios, d))
-    points = product(reals_of("epsilons", epsilons, 0, inf, "()"), numbers)
+    points = product(reals_of("epsilons", epsilons, 0, inf, "()"), elements_of(ratios, d))
     for epsilon, n in with_bar(list(points)):
-        law = sums_law(DpSgd.calibrated(epsilon, delta, n=n, d=d), k)
+        dpsgd = DpSgd.calibrated(epsilon, delta, n=n, d=d, steps=steps, sample_rate=sample_rate)
+        law = sums_law(dpsgd, k)
         rows.append(
             {
                 "epsilon": epsilon,
@@ -225,6 +230,6 @@ def _by_epsilon(
     **setting: Any,
 ) -> pd.DataFrame:
     """Repeat an experiment at several ε, one table below the other."""
-    values = reals_of("epsilons", epsilons, 0, inf, "()")
-    tables = {epsilon: experiment(grid, epsilon=epsilon, **setting) for epsilon in values}
+    levels = reals_of("epsilons", epsilons, 0, inf, "()")
+    tables = {epsilon: experiment(grid, epsilon=epsilon, **setting) for epsilon in levels}
     return pd.concat(tables, names=["epsilon"]).reset_index("epsilon").reset_index(drop=True)

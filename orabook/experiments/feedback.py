@@ -7,8 +7,8 @@ from math import inf
 import pandas as pd
 
 from orabook.experiments.grids import elements_of, integers_of, with_bar, words_of
+from orabook.experiments.single_step import simulate_single_step
 from orabook.experiments.summaries import summary
-from orabook.single_step import simulate_single_step
 from oralib import DpSgd
 from oralib.games import adaptive, one_run
 from oralib.ground import arguments

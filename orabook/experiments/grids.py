@@ -1,4 +1,7 @@
-"""Grids of an experiment: rows of numbers or words, checked, and a progress bar over them."""
+"""Grids of an experiment: rows of numbers or words, checked, and a progress bar over them.
+
+Points that are equal are one point of a grid.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +18,10 @@ __all__ = ["elements_of", "integers_of", "reals_of", "with_bar", "words_of"]
 def reals_of(
     name: str, values: Iterable[float], low: float, high: float, interval: str
 ) -> list[float]:
-    """Check a grid of numbers in an interval; a single number is a grid of one point."""
+    """Check a grid of numbers in an interval; a single number is a grid of one point.
+
+    The ``interval`` is named by its brackets: "(]" is low < number <= high.
+    """
     return _row(name, arguments.reals(name, _as_list(values), low, high, interval=interval))
 
 
@@ -31,9 +37,10 @@ def words_of(name: str, values: Iterable[str], allowed: Iterable[str]) -> list[s
 
 
 def elements_of(ratios: Iterable[float], d: int) -> list[int]:
-    """The numbers n of elements with these ratios n / d."""
+    """Return the numbers n of elements nearest to these ratios n / d, at least 1."""
     d = arguments.integer("d", d, 1)
-    return [max(1, round(ratio * d)) for ratio in reals_of("ratios", ratios, 0, 1e12, "(]")]
+    numbers = [max(1, round(ratio * d)) for ratio in reals_of("ratios", ratios, 0, 1e12, "(]")]
+    return list(dict.fromkeys(numbers))
 
 
 def _as_list(values: Any) -> Any:
@@ -46,7 +53,7 @@ def _row(name: str, values: NDArray[Any]) -> list[Any]:
     row = np.atleast_1d(values)
     if row.ndim != 1 or not row.size:
         raise ValueError(f"{name} must be a row of at least one entry, got shape {row.shape}")
-    return row.tolist()
+    return list(dict.fromkeys(row.tolist()))
 
 
 def with_bar(points: list[Any]) -> Iterable[Any]:

@@ -16,10 +16,10 @@ from orabook.studies.several_runs import (
     profile_of,
     runs_or_pooled,
 )
+from orabook.studies.simulated_training import run_dpsgd
 from orabook.studies.stated_noise import found_by_counts
 from orabook.studies.subsampled import epsilon_lower_bound_subsampled
 from orabook.studies.success import after_guesses, probably_approximately_rr, success_given_others
-from orabook.studies.training import run_dpsgd
 from orabook.studies.universe import SampledChannel
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from orabook.experiments import summarise
-from orabook.single_step import simulate_single_step
+from orabook.experiments.single_step import simulate_single_step
 from oralib import Counts, DpSgd, simulate_dpsgd, valid_lower_bound
 
 __all__ = ["feedback_at_its_best"]

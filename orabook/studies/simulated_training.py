@@ -56,34 +56,47 @@ def run_dpsgd(
     learning_rate = arguments.real("learning_rate", learning_rate, 0, inf, interval="()")
     gradient = arguments.real("gradient", gradient, 0, inf, interval="()")
     coordinates = np.flatnonzero(coins) % dpsgd.d
-    clipped = min(1.0, clip / gradient) * gradient
-    sizes = (dpsgd.sigma * clip, clipped, learning_rate)
-    return _train(coordinates, dpsgd.d, dpsgd.steps, dpsgd.sample_rate, sizes, rng)
+    return _train(
+        coordinates,
+        dpsgd.d,
+        dpsgd.steps,
+        dpsgd.sample_rate,
+        dpsgd.sigma * clip,
+        min(gradient, clip),
+        learning_rate,
+        rng,
+    )
 
 
 @jit
 def _train(
-    coordinates: Array, d: int, steps: int, sample_rate: float, sizes: Array, rng: Generator
+    coordinates: Array,
+    d: int,
+    steps: int,
+    sample_rate: float,
+    deviation: float,
+    clipped: float,
+    learning_rate: float,
+    rng: Generator,
 ) -> Array:
     """Simulate Algorithm 3; ``coordinates`` has one entry for each included element.
 
-    In each step draw the normal noise of each coordinate; draw the batch, and add the clipped
-    gradient to the coordinate of each element in it; move the weights by this noisy sum times the
-    learning rate.
+    In each step draw the normal noise of each coordinate, with the standard ``deviation``; draw
+    the batch, and add the ``clipped`` gradient to the coordinate of each of its elements; move the
+    weights by the noisy sums times the learning rate.
     """
-    noise, clipped, learning_rate = sizes
     weights = np.zeros((steps + 1, d))
-    rate = -log1p(-sample_rate)  # inf for a full batch: every gap is 0
+    hazard = -log1p(-sample_rate)  # inf for a full batch: every gap is 0
     noisy_sum = np.empty(d)
     for t in range(steps):
         for j in range(d):
-            noisy_sum[j] = noise * rng.standard_normal()
+            noisy_sum[j] = deviation * rng.standard_normal()
         # Each element joins the batch with probability sample_rate, so the gaps between members
         # are geometric: jump from member to member.
-        i = np.floor(rng.standard_exponential() / rate)
+        i = np.floor(rng.standard_exponential() / hazard)
         while i < coordinates.size:
             noisy_sum[coordinates[int(i)]] += clipped
-            i += 1 + np.floor(rng.standard_exponential() / rate)
+            i += 1 + np.floor(rng.standard_exponential() / hazard)
         for j in range(d):
             weights[t + 1, j] = weights[t, j] - learning_rate * noisy_sum[j]
     return weights
