@@ -1,4 +1,4 @@
-"""The place of the book: beside this package in a checkout, otherwise below the current folder."""
+"""The place of the book: next to this package in a checkout, else below the current folder."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ BOOK = ROOT / "book" if (ROOT / "book").is_dir() else Path("book")
 
 
 def book_file(name: str) -> Path:
-    """Find a file that a chapter reads: of the book beside this package, here, or in ``book``."""
+    """Find a file that a chapter reads: in the book next to this package, here, or in ``book``."""
     for folder in (ROOT / "book", Path(), Path("book")):
         if (folder / name).is_file():
             return folder / name

@@ -3,8 +3,8 @@
 When an execution reaches the cell, its kernel evaluates the expression. The product of a run has
 the value as text in the place of the expression (``orabook.products``). While a chapter is executed
 in place, the value is in the metadata of the cell, where jupyterlab-myst keeps it too. Committed
-chapters have no values there, as papermill copies the metadata of cells and would show them beside
-other parameters: theirs are in the metadata of the notebook (``orabook.builder.execute``).
+chapters have no values there, as papermill copies the metadata of cells, and would show old values
+with new parameters: their values are in the metadata of the notebook (``orabook.builder.execute``).
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Data frames as readable tables: heads in words, sensible digits, errors beside their numbers.
+"""Data frames as readable tables: heads in words, sensible digits, numbers with their errors.
 
 A data frame shows all digits, and the last ones differ between machines. A chapter shows a few
 rounded columns instead::
@@ -130,7 +130,7 @@ def show(
 
     ``columns`` are the columns in their order, with their heads; by default all. In a list they
     keep their names, or have those of ``HEADS``. A standard error, in the column of the same name
-    with ``_se`` after it, stands beside its number. ``digits`` are those after the point. With a
+    with ``_se`` after it, follows its number. ``digits`` are those after the point. With a
     head for it, the index is shown as well.
 
     >>> frame = pd.DataFrame({"x": [1, 8], "bound": [0.4861, 0.6053], "bound_se": [0.002, 0.0021]})

@@ -9,7 +9,7 @@ from oralib.ground.types import FEEDBACKS, Feedback
 
 __all__ = ["table", "valid_bound"]
 
-#: The book's names for the kinds of feedback: the coins that a guesser was told.
+#: The book's names for the kinds of feedback, which are about the coins that a guesser was told.
 FEEDBACK_NAMES = {
     "none": "nothing",
     "one-way": "one-way",

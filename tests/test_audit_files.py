@@ -195,7 +195,7 @@ BROKEN = [
     (HEAD + "0.5,nan\n", f"line 2, column included: 'nan' {NO_COIN}"),
     (
         HEAD + "0.5,1\n0.1,0\n0.2,-1\n",
-        "line 3, column included: '0' stands beside a -1; write 1 and 0 only",
+        "line 3, column included: '0' and -1 are in one column; write 1 and 0 only",
     ),
     (
         "score,included,id\n1,1,a\n2,0, a \n",

@@ -42,7 +42,7 @@ def build(root: Path) -> bool:
 
 
 def add_downloads(app, exception) -> None:
-    """Put the wheel and the archive beside the pages of this book; a test may build another one."""
+    """Put the wheel and the archive with the pages, if they are of this book, not of a test's."""
     if exception is None and app.builder.format == "html" and Path(app.srcdir) == ROOT:
         downloads.build(Path(app.outdir) / "downloads")
 

@@ -1,7 +1,7 @@
 """Comparisons of a chapter with its committed outputs that nbval leaves out.
 
-It compares texts and tables. Here are the pictures, which must show and tell the same, and the
-numbers in prose, which are in no output. ``conftest.py`` calls :func:`check_cell`.
+nbval compares texts and tables. This module compares pictures, by their pixels and by the tables
+in them, and the numbers in prose, which are in no output. ``conftest.py`` calls :func:`check_cell`.
 """
 
 from base64 import b64decode
@@ -69,7 +69,7 @@ def pictures_differ(committed: list[bytes], now: list[bytes]) -> list[str]:
 
 
 def tables_differ(committed: bytes, now: bytes) -> str:
-    """The first place where the tables of two pictures differ; empty if they tell the same."""
+    """Return the first place where the tables of two pictures differ, or an empty string."""
     before = _table(committed)
     after = _table(now)
     if list(before) != list(after):
@@ -101,7 +101,7 @@ def _table(png: bytes) -> pd.DataFrame:
 
 
 def pixels_differ(committed: bytes, now: bytes) -> str:
-    """The part of a picture that looks different; empty if all is where it was, to a pixel."""
+    """Return the part of a picture that is off by more than a pixel, or an empty string."""
     before = _colours(committed)
     after = _colours(now)
     if before.shape != after.shape:

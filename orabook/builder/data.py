@@ -2,8 +2,8 @@
 
 Or some of them: ``python -m orabook.builder.data best-bounds``. Real trainings need ``make torch``.
 
-Beside the result of many audits, a table has the result of the first few, ``first``. A test
-computes it again, and so finds a table that no longer fits the library.
+A table has the result of many audits, and in column ``first`` that of the first few. A test plays
+these again, and so finds a table that the library would no longer compute.
 """
 
 import sys
@@ -188,7 +188,7 @@ def standard_error(values: NDArray[Any]) -> float:
     return float(values.std(ddof=1) / sqrt(len(values)))
 
 
-#: The numbers of canaries beside a published comparison; the first is its own.
+#: The numbers of canaries of audits like a published one, which had the first number.
 PUBLISHED_SIZES = (5000, 100_000, 800_000)
 #: The simulated audits with the first number of canaries that take the best threshold.
 PUBLISHED_TRIALS = 400

@@ -1,7 +1,7 @@
-"""References to other pages of the book, as words: the page of a run has no other pages beside it.
+"""References to other pages of the book, as words, for the page of a run, which stands alone.
 
-What they say comes from the sources of the book: the titles of pages and sections, of theorems and
-their like, and the numbers of figures, which the book counts through.
+The words come from the sources of the book: titles of pages, sections, theorems and the like, and
+numbers of figures, which the book counts through.
 """
 
 import re

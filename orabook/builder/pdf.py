@@ -168,7 +168,7 @@ def joined() -> str:
                 heading.name = "h1"  # it is in no part
             if name and number == 0:
                 part = BeautifulSoup(f'<h1 class="part">{name}</h1>', "html.parser")
-                heading.insert_before(part)  # beside it, so that they stay together
+                heading.insert_before(part)  # next to it, so that they stay together
             name_and_sheet = f'<span>{text}</span> <span class="sheet"></span>'
             listing.append(f'<li><a href="#{place(page)}">{name_and_sheet}</a></li>')
             chapters.append(chapter)

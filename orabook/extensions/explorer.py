@@ -2,7 +2,7 @@
 
 A page asks by ``:::{div} explorer``, or another key of ``SCRIPTS``; the content of the block is for
 readers without JavaScript, and on paper. Plotly comes from its Python package. All of it lies
-beside the page in files that a browser also reads without a server.
+next to the page in files that a browser also reads without a server.
 """
 
 import csv

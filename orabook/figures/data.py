@@ -1,6 +1,6 @@
 """The numbers of a picture as a table, which its PNG carries in a text chunk.
 
-So a page can offer them beside the figure, and a saved file keeps them.
+So a page can offer them with the figure, and a saved file keeps them.
 """
 
 from collections.abc import Sequence

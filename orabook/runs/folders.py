@@ -22,7 +22,7 @@ def check_new(folder: Path) -> None:
 
 @contextmanager
 def appearing(folder: Path) -> Iterator[Path]:
-    """A hidden folder beside ``folder``, which takes its name when the block ends without an error.
+    """Make a hidden folder next to ``folder``, and rename it to that if the block has no error.
 
     An error in the block removes the hidden folder; a killed process leaves it.
     """

@@ -10,7 +10,7 @@
       k: [50, 100]
     points:                  # and these
       - {ratio: 64, k: 100}
-    inputs: [data.csv]       # files beside the grid that the chapter reads
+    inputs: [data.csv]       # files next to the grid that the chapter reads
     results: [run_bound]     # columns of the table, by default all
     show: run_bound          # the result to draw, by default the first
 """

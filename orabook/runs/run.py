@@ -133,7 +133,7 @@ def _default_folder(chapter: Chapter, changed: Mapping[str, Any], key: str) -> P
 
 
 def _aside(folder: Path, word: str) -> Path:
-    """A free name beside a folder."""
+    """Return a free name next to a folder's."""
     return folder.with_name(f"{folder.name}-{word}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
 
 
@@ -153,7 +153,7 @@ def _execute(chapter: Chapter, parameters: Mapping[str, Any], path: Path, progre
 
 
 def _write_page(notebook: Path, folder: Path) -> str | None:
-    """Write the page of a notebook beside it; return the error, or None if there is none."""
+    """Write the page of a notebook next to it; return the error, or None if there is none."""
     # The settings of the book are with its sources; a wheel has none.
     if not (BOOK.parent / "_config.yml").exists() or not find_spec("jupyter_book"):
         return None
@@ -167,7 +167,7 @@ def _write_page(notebook: Path, folder: Path) -> str | None:
 
 
 def origin_of(chapter: Chapter, inputs: Sequence[Path]) -> dict[str, Any]:
-    """The state of what a run depends on beside its parameters, as this process finds it now."""
+    """Return the state of all that a run depends on besides its parameters, as it is now."""
     return {
         "chapter": chapter.digest,
         "sources": _sources_digest(),

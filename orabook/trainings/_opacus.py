@@ -51,7 +51,7 @@ def train(bug: str, kind: str, sigma: float, canaries: int, seed: int) -> Result
         for inputs, targets in epochs_of(loader):
             optimizer.zero_grad()
             loss(private(inputs), targets).backward()
-            # The loader of small batches says by this which of them end a step.
+            # By this the loader of small batches says which of them end a step.
             steps += not optimizer._step_skip_queue or not optimizer._step_skip_queue[0]
             optimizer.step()
             if kind == "schedule":
@@ -151,7 +151,7 @@ def release_noise(
     examples: int, weights: int, batch_size: int, steps: int, seed: int, ghost: bool
 ) -> NDArray[np.float64]:
     """The weights after a training on examples that are all zero: nothing but noise, σ = 1."""
-    # As many inputs as outputs, or nearly: a batch is then small compared with the weights.
+    # With nearly as many inputs as outputs, a batch is small compared with the weights.
     outputs = max(size for size in range(1, isqrt(weights) + 1) if weights % size == 0)
     model = nn.Linear(weights // outputs, outputs, bias=False)
     nn.init.zeros_(model.weight)

@@ -13,7 +13,7 @@ __all__ = ["BUGS", "SAMPLE_RATE", "STEPS", "batch", "clipped_sum", "gradients_of
 
 Reals = NDArray[np.float64]
 
-#: The number of random features beside the pixels, so that there is a weight for each canary.
+#: The number of random features in addition to the pixels: each canary needs a weight.
 FEATURES = 64
 #: A training: the probability that an example is in a batch, and the number of steps.
 SAMPLE_RATE = 0.1

@@ -22,7 +22,7 @@ SIGMA = noise_multiplier(2.0, 1e-5, own_loop.STEPS, own_loop.SAMPLE_RATE)
 
 #: Trainings with each bug.
 RUNS = 5
-#: Trainings with half of the noise: more, as their share of findings is a headline.
+#: Trainings with half of the noise: more than of others, as a headline gives their share found.
 RUNS_OF_BUG = {"0.5 of the noise": 20}
 #: Trainings of each honest kind.
 HONEST = 8
@@ -57,7 +57,7 @@ def audited(way: Way, bug: str, kind: str, run: int) -> dict[str, Any]:
 
 
 def columns_of(result: Result) -> dict[str, Any]:
-    """The verdict, what the first finding names, and the counts."""
+    """Return the verdict, the name of the first finding, and the counts."""
     counts = result.counts
     assert counts is not None  # as there are canaries
     assert counts.test is not None  # as the training is stated

@@ -1,4 +1,4 @@
-"""What the accountant was told gives the ε that the training is said to have.
+"""The steps that the accountant was told of have the ε that the training is said to have.
 
 Formula: the ε of the told noise multipliers, rates and steps at the claim's δ. Limit: 2% above
 the claimed ε, as accountants differ.

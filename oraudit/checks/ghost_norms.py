@@ -1,7 +1,7 @@
 """Ghost clipping takes each example's own norm.
 
-Formula: the norm of an example's gradient, made beside, over the norm that ghost clipping has for
-it. Limit: 1%, which is more than rounding.
+Formula: the norm of an example's gradient, computed independently, over the norm that ghost
+clipping takes for it. Limit: 1%, which is more than rounding.
 """
 
 from oraudit.findings import Finding, Side

@@ -1,10 +1,13 @@
 """The weights move by the noisy sum, not by the clipped sum without its noise.
 
-Formulas, at the steps at which weights were compared: one minus the cosine of their move and the
-clipped sum; and the correlation of their moves with the noise of the same step. Limits: a move
-that is a multiple of the clipped sum, up to 1e-4 of what the noise is of the noisy sum (squared),
-has no noise in it, as even averages over many steps have more. A correlation within four
-deviations of 0, and below a twentieth of that of the noisy sum, may be an average over many steps.
+Two formulas, at the steps at which weights were compared:
+
+- One minus the cosine of the weights' move and the clipped sum. Limit: 1e-4 of the squared share
+  of the noise in the noisy sum. A move below it has no noise: even averages over many steps have
+  more.
+- The correlation of the weights' moves with the noise of their steps. Limit: within four standard
+  errors of 0, and below a twentieth of the noisy sum's correlation with the noise. Such moves may
+  be averages over many steps, so they accuse nobody.
 """
 
 import numpy as np
@@ -17,17 +20,20 @@ __all__ = ["check"]
 
 NAME = "noise-in-weights"
 
-#: One minus the cosine of a move without noise and the clipped sum, over the squared part of the
-#: noise in the noisy sum, of which half would be there; a momentum of .999 leaves 2.5e-4 of it.
+#: The largest value of one minus the cosine of a move without noise and the clipped sum, over the
+#: squared share of the noise in the noisy sum. A move by the noisy sum has one half; a momentum of
+#: .999 leaves 2.5e-4.
 CLEAN = 1e-4
 
-#: The correlation of moves with the noise, in deviations: at most NONE where no noise is felt, and
-#: at least SURE where it would be felt.
+#: The largest correlation of moves without noise, in standard errors.
 NONE = 4
+
+#: The smallest correlation of the noisy sum with which such moves can be told, in standard errors.
 SURE = 20
 
-#: An honest optimizer's moves have a larger share of the correlation of the noisy sum.
-FELT = 0.05
+#: The largest correlation of such moves, as a share of the noisy sum's. An honest optimizer without
+#: long averages has more.
+SHARE_LEFT = 0.05
 
 
 def check(seen: Seen) -> list[Finding]:
@@ -46,16 +52,26 @@ def check(seen: Seen) -> list[Finding]:
         )
         return [Finding(NAME, text, "less private", step=first, number=0.0, limit=1.0)]
     numbers = around.numbers[is_known]
-    felt = abs(float((numbers * around.felt[is_known]).sum() / numbers.sum()))
-    would = float((numbers * around.noisiness[is_known]).sum() / numbers.sum())
+    of_moves = abs(float((numbers * around.felt[is_known]).sum() / numbers.sum()))
+    of_noisy_sum = float((numbers * around.noisiness[is_known]).sum() / numbers.sum())
     error = 1 / float(np.sqrt(numbers.sum()))
-    if would < SURE * error or felt > FELT * would or felt > NONE * error:
+    if of_noisy_sum < SURE * error:
+        return []
+    if of_moves > SHARE_LEFT * of_noisy_sum or of_moves > NONE * error:
         return []
     text = (
-        f"the weights move as if there was no noise (their moves have correlation {felt:.2f} with "
-        f"it, the noisy sum has {would:.2f}); if the optimizer averages over many steps, pass "
-        f"allow=({NAME!r},)"
+        f"the weights move as if there was no noise (their moves have correlation {of_moves:.2f} "
+        f"with it, the noisy sum has {of_noisy_sum:.2f}); if the optimizer averages over many "
+        f"steps, pass allow=({NAME!r},)"
     )
     return [
-        Finding(NAME, text, "side unknown", number=felt, error=error, limit=FELT, allowed_by=NAME)
+        Finding(
+            NAME,
+            text,
+            "side unknown",
+            number=of_moves,
+            error=error,
+            limit=SHARE_LEFT,
+            allowed_by=NAME,
+        )
     ]

@@ -82,12 +82,12 @@ def cells_p(counts: NDArray[np.int64]) -> float:
 
 
 def _joined(numbers: NDArray[Any], rare: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the numbers of all cells, of which the rare ones are one."""
+    """Return the numbers in all cells, with the rare cells joined into one."""
     return np.concatenate([numbers[..., ~rare], numbers[..., rare].sum(-1, keepdims=True)], axis=-1)
 
 
 def _rare(numbers: float) -> NDArray[np.bool_]:
-    """Return the cells that are joined: as many of the rarest as hold enough numbers together."""
+    """Return which cells to join: as many of the rarest as are expected to hold enough numbers."""
     order = np.argsort(PROBABILITIES, kind="stable")
     before = np.cumsum(PROBABILITIES[order]) - PROBABILITIES[order]
     rare = np.zeros(len(order), dtype=bool)

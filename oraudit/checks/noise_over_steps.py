@@ -1,4 +1,4 @@
-"""The noise of a step is independent of that of the steps before it.
+"""The noise of a step is independent of the noise of earlier steps.
 
 Formula: the correlation of the numbers of a step with those of the step before it, two steps
 before it, and so on. Steps are cut into runs as long as the lag, and the first run is paired with

@@ -20,7 +20,7 @@ __all__ = ["FEWEST_NUMBERS", "NAME", "SAME", "check", "complete", "correlation_p
 NAME = "noise-reuse"
 TESTS = 3
 
-#: Pairs of vectors with fewer numbers than this tell nothing.
+#: The fewest numbers of vectors that are compared: fewer correlate by chance.
 FEWEST_NUMBERS = 8
 
 #: The largest number of vectors that are compared with each other, the first ones.
@@ -32,10 +32,10 @@ MOST_PRODUCTS = 2e10
 #: The number of vectors that are compared with all at a time, to bound the memory.
 _BLOCK = 2_000
 
-#: Above this correlation the noise is the same, but for rounding.
+#: The correlation above which two noises are the same but for rounding.
 SAME = 0.999
 
-#: Of correlations that differ by less, the first is told.
+#: The difference below which two correlations count as equal: the finding is on the first pair.
 ALIKE = 1e-4
 
 
@@ -47,7 +47,8 @@ def check(seen: Seen) -> list[Finding]:
         finding = search(seen, noise)
         if finding is None:
             continue
-        # Sums of successive steps are alike: where they are in the noise, so is the noise.
+        # Clipped sums of successive steps are alike. So is noise that contains them, which is the
+        # finding of sum_in_noise; noise that is the sum itself is no noise used twice.
         is_same = abs(finding.number or 0) > SAME and not _is_sum(noise)
         return [finding] if is_same or not is_cause(noise) else []
     return []
@@ -132,7 +133,10 @@ def complete(noise: Noise) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def deviations(noise: Noise) -> NDArray[np.float64]:
-    """Return the size of each tensor's noise, 1 where it may be 1: none may outweigh all others."""
+    """Return the size of each tensor's noise, to divide by, so that no tensor outweighs the others.
+
+    A size that differs from 1 by no more than chance is 1.
+    """
     squares = noise.squares.sum(0)
     numbers = np.maximum((noise.squares > 0).sum(0) * noise.sizes, 1)
     differing = (chi_square_p(squares, numbers) < SHARE) & (squares > 0)
@@ -158,7 +162,7 @@ def _closest(
         rows = np.arange(start, start + len(block))
         block[rows[:, None] <= np.arange(len(units))] = 0
         sizes = np.abs(block)
-        # Of pairs that are alike, the first.
+        # Of pairs with equal correlations take the first.
         place = int((sizes >= sizes.max() - ALIKE).argmax())
         row, column = divmod(place, len(units))
         correlation = float(block[row, column])

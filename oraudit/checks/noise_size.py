@@ -4,9 +4,9 @@ Formula: sums of squares of (noisy - clipped) / (σ C), which are χ² with as m
 freedom as there are numbers. Limit: the exact two-sided p-value, by Bonferroni over steps,
 tensors, and their pairs.
 
-The first name that explains the rest is given: some steps, some tensors, all noise, or one pair.
-More noise than told is safer only if it is one factor on independent normal noise, in all steps
-and tensors: anything else that is added to the sum makes its squares larger, too.
+The finding names the first of these parts that explains all differences: some steps, some tensors,
+all noise, or one step of one tensor. More noise than told is safer only if all of it is independent
+and normal, and too large by one factor: other things in the noise make its squares larger, too.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ Part = NDArray[np.bool_] | slice
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sums of squares and numbers of the noise, of the steps for which noise was told.
+    """The sums of squares of the noise, and its numbers of entries, where noise was told.
 
     Attributes
     ----------
@@ -64,13 +64,13 @@ class Sizes:
         return np.sqrt(squares / numbers), chi_square_p(squares, numbers)
 
     def fits(self) -> bool:
-        """Return whether all of it, each step, each tensor and each pair have the told size."""
+        """Return whether the noise has the told size: in all, by step, by tensor, and by pair."""
         together = float(chi_square_p(self.squares.sum(), self.numbers.sum()))
         parts = (self.by(0)[1], self.by(1)[1], chi_square_p(self.squares, self.numbers))
         return together >= SHARE and all(smallest_p(p) >= SHARE for p in parts)
 
     def alike(self) -> bool:
-        """Return whether all of it differs from what was told by one factor."""
+        """Return whether one factor on the told size explains all of the noise."""
         scale = max(self.share, NO_NOISE) ** 2
         return Sizes(self.squares / scale, self.numbers, self.steps).fits()
 
@@ -85,7 +85,7 @@ def check(seen: Seen) -> list[Finding]:
 
 
 def sizes_of(seen: Seen) -> Sizes | None:
-    """Return the sizes of noise that can be held against what was told."""
+    """Return the sizes of noise to compare with what was told; None if there are none."""
     noise = seen.noise
     if noise is None:
         return None
@@ -111,7 +111,7 @@ def shares_by_step(seen: Seen) -> Reals:
         shares[part.steps - 1] = part.share if part.alike() else by_step[is_off]
         return shares
     by_tensor, p = sizes.by(0)
-    # An example may be all in the tensor with the least noise.
+    # The whole gradient of an example may lie in the tensor with the least noise.
     partial = _tensors_off(sizes) is not None
     shares[sizes.steps - 1] = by_tensor.min() if partial else sizes.share
     return shares
@@ -153,7 +153,7 @@ def _in_tensors(seen: Seen, sizes: Sizes) -> Finding | None:
 
 
 def _overall(seen: Seen, sizes: Sizes) -> Finding:
-    """Return the finding that all noise is off, or that there is no simpler name for what is."""
+    """Return the finding for noise that is off in other parts than some steps or some tensors."""
     normal = not noise_law.check(seen)
     if sizes.alike():
         side: Side = "less private"

@@ -23,7 +23,8 @@ NAME = "noise-values"
 TESTS = 2
 EXPLAINED_BY = (noise_reuse.NAME, sum_in_noise.NAME)
 
-#: The probability that two standard normal numbers lie in one cell, over its width: 1 / (2 √π).
+#: The probability that two standard normal numbers lie in one cell, divided by the cell's width:
+#: 1 / (2 √π).
 MEET = 1 / (2 * math.sqrt(math.pi))
 
 #: The smallest cell, in units of the noise's size.
@@ -32,7 +33,7 @@ CELL = 1e-6
 #: The share of exact zeros that rounding may make.
 ZEROS = 1e-4
 
-#: With a smaller share of distinct numbers than this, 0 is one of the values of a grid.
+#: The share of distinct numbers below which the noise lies on a grid, of which 0 is one value.
 GRID = 0.7
 
 #: The bits of a number that half precisions keep.
@@ -106,7 +107,7 @@ def _precision(seen: Seen) -> str:
             spacing = 2.0 ** (np.floor(np.log2(np.abs(values[usable]))) + 1 - bits)
             off = np.abs(values[usable] - np.round(values[usable] / spacing) * spacing)
             rounding = np.broadcast_to(2 * noise.rounding[:, None] * scale, values.shape)[usable]
-            # By chance a number is near one of these as often as their neighbourhoods are wide.
+            # The probability that a number is this near to the grid by chance.
             chance = np.minimum(1, 2 * rounding / spacing).mean() if len(off) else 1.0
             if (off <= rounding).mean() > 0.9 and chance < 0.45:
                 return f"it has the precision of {name}, {bits} bits"

@@ -1,6 +1,6 @@
 """The noisy sum is a number: neither NaN nor infinite.
 
-Exact. One such example may turn a whole release into NaN, which tells that it was there.
+Exact. One example of NaN may turn a whole release into NaN, which shows that it was there.
 """
 
 import numpy as np

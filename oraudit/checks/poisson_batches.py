@@ -5,8 +5,7 @@ one before; and how many examples two batches in a row share. Limits: a χ² law
 laws. Whatever fails, the ε of the accountant is not for these batches, and nobody can
 say on which side of it they are.
 
-All of it is held against the rate that is seen. Another rate than the told one is the matter of
-another check.
+All formulas use the rate that is seen: the check batch_rate compares it with the told one.
 """
 
 from itertools import pairwise

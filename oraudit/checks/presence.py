@@ -1,4 +1,4 @@
-"""The noise as far as there is any: what rounding leaves must not look like noise that repeats."""
+"""The noise that is there: what rounding leaves of no noise must not look like repeated noise."""
 
 from dataclasses import replace
 
@@ -9,15 +9,15 @@ from oraudit.records import Noise, Seen
 
 __all__ = ["NO_NOISE", "present_noise"]
 
-#: Below this share of the told size there is no noise; what is left is rounding.
+#: The share of the told size below which there is no noise, but rounding.
 NO_NOISE = 1e-4
 
 
 def present_noise(seen: Seen) -> Noise | None:
-    """Return the noise as far as there is any; None if there is none.
+    """Return the noise, with its absent parts marked; None if all of it is absent.
 
-    Where a step's tensor has none, or no number that is finite, or where none was told, sums are 0
-    and samples NaN.
+    The noise of a tensor in a step is absent if there is none, if its sums are not finite, or if
+    none was told. There sums are 0 and samples NaN.
     """
     noise = seen.noise
     if noise is None:

@@ -1,8 +1,9 @@
 """The weights move in private steps only, and nothing else of the model moves at all.
 
-Exact: what the way in saw of weights, buffers and parameters between and beside the private
-steps. What may be post-processing of earlier releases is not accused: averages, projections,
-best weights; and a buffer, unless it is a running statistic of the batches, as BatchNorm's.
+Exact: changes of weights, buffers and parameters that the way in saw between private steps, or in
+a step but not by it. Changes that may be post-processing of earlier releases are not accused, such
+as averages, projections and best weights; nor is a buffer, unless it is a running statistic of the
+batches, as BatchNorm's.
 """
 
 from collections.abc import Sequence
@@ -59,6 +60,6 @@ def check(seen: Seen) -> list[Finding]:
 
 
 def _named(events: Sequence[Event]) -> str:
-    """Return the name of the first of what events are about, and the number of the others."""
+    """Return the name in the first event, and how many other names there are."""
     names = list(dict.fromkeys(event.what for event in events))
     return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]

@@ -1,7 +1,7 @@
 """Where all ranks have the same weights, one of them adds the noise.
 
-Exact: which ranks add any. It is found only where the noise of all together has not the told size,
-and it is then the cause of that: ranks may share the noise between them.
+Exact: the ranks that add noise. Several are a finding only where the noise of all ranks together
+has not the told size, and then its cause: ranks may also share the noise between them.
 """
 
 import numpy as np

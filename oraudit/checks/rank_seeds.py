@@ -1,8 +1,8 @@
-"""Ranks draw noise and batches of their own, as those do whose generators have other seeds.
+"""Each rank draws noise and batches of its own, from a generator with a seed of its own.
 
-Exact: the first numbers of the noise of two ranks are the same. And: all batches of two ranks are
-equally large, which chance would do with less than 1e-12 where sizes vary as they do. Noise that
-all ranks add to the same weights is a finding only where it has not the told size.
+Exact: the first numbers of the noise of two ranks are the same; or all batches of two ranks are
+equally large, where their sizes vary so much that this has a probability below 1e-12. If all ranks
+add noise to the same weights, equal noise is a finding only where it has not the told size.
 """
 
 from itertools import combinations

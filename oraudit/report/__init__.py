@@ -1,4 +1,4 @@
-"""The report of an audit: from what was seen to a verdict, and to every way of writing it down."""
+"""The report of an audit: the verdict on what was seen, and all formats that it is written in."""
 
 from oraudit.report.alarm import NotAsTold, alarms
 from oraudit.report.facts import EXIT

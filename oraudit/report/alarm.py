@@ -1,4 +1,4 @@
-"""Warnings while a training runs: exact facts are told at the step that shows them."""
+"""Warnings while a training runs, at the step that shows that it is not as stated."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from oraudit.records import Batches, Event, Kind, Seen, Told
 
 __all__ = ["ALARMING", "NotAsTold", "alarms"]
 
-#: The kinds of events that are exact and told at once; others wait for the end of the training.
+#: The kinds of events that warn at once, as they are exact; others wait for the report.
 ALARMING: tuple[Kind, ...] = (
     "accountant-forgot",
     "apart-clip",
@@ -27,7 +27,7 @@ def alarms(event: Event, told: Sequence[Told]) -> list[str]:
     """Return what an event says, in the words of the report."""
     if event.kind not in ALARMING:
         return []
-    # Here, as checks load SciPy's distributions, which a training without alarms does without.
+    # Imported here: checks load SciPy's distributions, which a training without alarms never needs.
     from oraudit.checks import findings
 
     nothing = Batches((), ())

@@ -1,6 +1,7 @@
-"""The card of a training: what somebody who signs for it wants to know, and who said it.
+"""The card of a training: questions of the person who signs for it, and their answers.
 
-What the audit knows it says; the rest is asked of those who train, and "not given" until they say.
+The audit answers the questions that it can. Those who trained answer the others, which are "not
+given" until then.
 """
 
 import sys
@@ -86,7 +87,7 @@ def answered(answers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def filled(facts: Facts, answers: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """Return the card with answers of those who train; they cannot change what the audit knows."""
+    """Return the card with answers of those who trained; answers of the audit stay as they are."""
     card = dict(facts.card)
     for key, answer in answers.items():
         if not isinstance(key, str) or not key.strip():

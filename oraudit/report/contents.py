@@ -82,7 +82,7 @@ def facts_of_training(
 def facts_of_counts(
     status: Status, findings: Sequence[Finding], counts: Counted, unlooked: Sequence[str]
 ) -> Facts:
-    """Return the facts of a training of which nothing but scores was seen."""
+    """Return the facts of a training from the scores of its canaries alone."""
     rows = []
     if findings:
         headline, *further = (f"{finding.text}: {finding.side}" for finding in findings)
@@ -127,7 +127,7 @@ def facts_of_refusal(reason: str) -> Facts:
 
 
 def interrupted_facts(facts: Facts, reason: str) -> Facts:
-    """Return the facts of a training that ended early: no longer passed, but failed if it was."""
+    """Return the facts of a training that ended early: failed if it had, else "cannot tell"."""
     unlooked = f"{reason[:1].upper()}{reason[1:]}. {facts.unlooked}"
     if facts.status == FAILED:
         rows = (Row("also", reason, "open"), *facts.rows)

@@ -20,7 +20,7 @@ __all__ = ["canaries_row", "numbers_of", "rows_of", "stated_row"]
 
 
 def rows_of(counts: Counted, claim: tuple[float, float] | None = None) -> list[Row]:
-    """Return the rows of the two statements, and of how they were made."""
+    """Return the rows of the test, of the bound, and of the canaries behind both."""
     return [_counts_row(counts), _proved_row(counts, claim), canaries_row(counts)]
 
 

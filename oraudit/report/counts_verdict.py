@@ -1,4 +1,4 @@
-"""The verdict on counts of right guesses: what they refute, and where nothing else was seen."""
+"""The findings from counts of right guesses, and the verdict of audits that have nothing else."""
 
 from collections.abc import Sequence
 
@@ -28,10 +28,10 @@ __all__ = [
 COUNTS = "counts"
 PROVED = "proved"
 
-#: An audit that finds half the noise less often than this has not looked.
+#: The smallest probability of finding half the noise with which an audit by counts may pass.
 LEAST_POWER = 0.5
 
-#: The shares of the stated noise whose power a report tells.
+#: The shares of the stated noise for which a report gives the power.
 HALF = 0.5
 MORE = 0.7
 
@@ -83,7 +83,10 @@ def findings_of(counts: Counted, claim: tuple[float, float] | None = None) -> li
 
 
 def stated_findings(counts: Counted) -> list[Finding]:
-    """Hold the ε of the stated training against the claim; a witness does so by itself."""
+    """Return a finding if the stated training has more than the claimed ε.
+
+    Only audits of scores need it: where the training was watched, the check of the claim does this.
+    """
     stated = stated_epsilon(counts)
     if stated is None or counts.claim is None or stated <= claims.MARGIN * counts.claim[0]:
         return []
@@ -143,7 +146,7 @@ def power_words(counts: Counted, verb: str) -> str:
 
 
 def _at_best(counts: Counted) -> str:
-    """Return a reservation: scores of others may be worse than those that the law is of."""
+    """Return "at best" for scores from elsewhere: they may be worse than the law assumes."""
     return ", at best," if counts.origin == "scores" else ""
 
 
@@ -151,9 +154,9 @@ def _at_best(counts: Counted) -> str:
 
 
 def status_of(counts: Counted, findings: Sequence[Finding]) -> Status:
-    """Return the verdict where nothing but scores was seen.
+    """Return the verdict of an audit of scores alone.
 
-    It passes only where a training with half the noise would have been found.
+    It passes only if it would find a training with half the noise in most audits.
     """
     if findings:
         return FAILED
@@ -162,7 +165,7 @@ def status_of(counts: Counted, findings: Sequence[Finding]) -> Status:
 
 
 def headline_of(counts: Counted) -> str:
-    """Return the reason of a verdict that does not accuse, where nothing but scores was seen."""
+    """Return the reason of a verdict that does not accuse, for an audit of scores alone."""
     test = counts.test
     if test is None:
         return (

@@ -10,7 +10,7 @@ from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Status
 
 __all__ = ["EXIT", "MEANING", "VERDICTS", "Facts", "Number", "Row", "Tone", "tone_of"]
 
-#: The tone of a row is that of what it says about the training; a row that only informs is plain.
+#: The tone of a row: good or bad news about the training, an open question, or plain information.
 Tone = Literal["good", "bad", "open", "plain"]
 
 #: The first word of a report.
@@ -48,14 +48,14 @@ class Row:
 
 
 def _on_one_line(target: object, *names: str) -> None:
-    """Make attributes one line, whatever line ends were in a name or an error that they quote."""
+    """Put attributes on one line: names and errors that they quote may have line ends."""
     for name in names:
         object.__setattr__(target, name, " ".join(getattr(target, name).split()))
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a report, with its standard error and the limit that it is held against."""
+    """A number of a report, with its standard error and the limit that it is compared with."""
 
     name: str
     value: float
@@ -118,7 +118,7 @@ class Facts:
 
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:
-        """The questions of the one who signs; on a telephone the first three are seen at once."""
+        """The four questions and answers, in an order that puts three on a telephone's screen."""
         return (
             ("What was looked at?", self.looked),
             ("What was not looked at?", self.unlooked),

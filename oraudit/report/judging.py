@@ -27,11 +27,11 @@ def judge(
     unlooked: Sequence[str] = (),
     allow: Sequence[str] = (),
 ) -> Result:
-    """Hold what was seen of a training against what its accountant was told.
+    """Compare what was seen of a training with what its accountant was told.
 
-    ``counts`` is what the right guesses of canaries say: they may add a failure, and decide
-    nothing else. ``unlooked`` is what the way in could not look at, and ``allow`` the names of
-    findings that are post-processing and meant; they stay in the report.
+    ``counts`` of the canaries' right guesses may make the audit fail, but never pass.
+    ``unlooked`` is what the way in could not look at. ``allow`` has the names of findings that the
+    user declares to be post-processing; they stay in the report.
     """
     from oraudit.checks import findings
     from oraudit.report.contents import facts_of_training
@@ -41,14 +41,14 @@ def judge(
     unsorted = [*findings(seen), *refutations]
     # The sort is stable: causes stay before their consequences.
     ordered = tuple(sorted(unsorted, key=lambda finding: _ORDER.index(finding.status)))
-    # What counts refute stands without any step that was seen.
+    # A refutation by counts needs no step that was seen.
     status = verdict(ordered, steps_seen=seen.steps + len(refutations), allow=allow)
     facts = partial(facts_of_training, status, seen, ordered, counts, unlooked, allow)
     return Result(status, ordered, facts, counts)
 
 
 def judge_counts(counts: "Counted", *, unlooked: Sequence[str] = ()) -> Result:
-    """Judge a training of which nothing but scores was seen.
+    """Judge a training from the scores of its canaries alone.
 
     It passes only where a training with half the noise would have been found in most audits.
     """

@@ -1,4 +1,4 @@
-"""The report as a page that needs nothing beside itself, for a browser, a printer or a notebook."""
+"""The report as a page that needs no other file, for a browser, a printer or a notebook."""
 
 from html import escape
 
@@ -66,7 +66,7 @@ def page(facts: Facts) -> str:
 
 
 def fragment(facts: Facts) -> str:
-    """Write the same for a page of somebody else, such as a notebook."""
+    """Write the page's content for another page to include, such as a notebook."""
     answers = "\n".join(
         f"<dt>{escape(question)}</dt><dd>{escape(answer)}</dd>"
         for question, answer in facts.answers

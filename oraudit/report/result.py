@@ -24,11 +24,12 @@ class Result:
     status
         "passed", "failed" or "cannot tell".
     findings
-        What is not as it was stated, causes before their consequences.
+        All that is not as it was stated, causes before their consequences.
     report
-        What the report says, or what makes it: it computes ε, which takes longer than all checks.
+        The facts of the report, or a function that makes them when they are asked for: they have
+        ε, which takes longer to compute than all checks.
     counts
-        What the right guesses of canaries say; None if there were none.
+        The counts of right guesses of canaries; None if there are no canaries.
 
     Examples
     --------
@@ -67,7 +68,7 @@ class Result:
         return self.text
 
     def __eq__(self, other: object) -> bool:
-        """Compare what two results say, whatever is on the cards of their trainings."""
+        """Compare two results, but not the cards of their trainings."""
         if not isinstance(other, Result):
             return NotImplemented
         return self._content() == other._content()
@@ -84,7 +85,7 @@ class Result:
     # ------------------------------------------------------------------------------- written down
 
     def with_card(self, card: Mapping[str, object]) -> "Result":
-        """Return the same result with what those who train say of the training.
+        """Return the result with answers of those who trained on the card of the training.
 
         Keys are ``model``, ``data``, ``commit``, ``who``, ``date``, ``hardware``, ``seeds`` (are
         they secret?), ``released`` (are the released weights those that were audited?), or
@@ -109,7 +110,7 @@ class Result:
         return written(self.facts, self.findings, self.counts)
 
     def html(self) -> str:
-        """Write a page that needs nothing beside itself."""
+        """Write a page that needs no other file."""
         from oraudit.report.page import page
 
         return page(self.facts)

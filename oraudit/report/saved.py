@@ -1,8 +1,8 @@
-"""The report as a file for machines, which vouches for itself.
+"""The report as a file for machines, with a digest that shows changes.
 
-It has the format's version and a digest of all the rest, so that a file that was cut, damaged or
-edited is refused, as is one whose parts contradict each other. A digest is no signature: whoever
-makes a file anew can make its digest, too.
+The file has the format's version and a digest of everything else. A file that was cut, damaged or
+edited is refused, and so is a file whose parts contradict each other. A digest is no signature:
+whoever makes a new file can make its digest, too.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ __all__ = ["FORMAT", "VERSION", "digest", "read", "read_text", "written"]
 #: The name of the format, in each file.
 FORMAT = "oraudit report"
 
-#: The version of the format: a part that is added, or means something else, makes a new one.
+#: The version of the format, to raise when a part is added or changes its meaning.
 VERSION = 1
 
 #: The largest file to read, in bytes.
@@ -30,7 +30,7 @@ LARGEST = 8_000_000
 #: What is saved of a result.
 Saved: TypeAlias = tuple[Facts, tuple[Finding, ...], Counted | None]
 
-#: The parts of a file with their types, beside format, version and digest.
+#: The types of the parts of a file other than format, version and digest.
 _PARTS: dict[str, Any] = {
     "status": Status,
     "exit": int,
@@ -51,9 +51,10 @@ _PARTS: dict[str, Any] = {
 
 def written(facts: Facts, findings: tuple[Finding, ...], counts: Counted | None) -> str:
     """Return the text of a file."""
-    beside = {"exit": EXIT[facts.status], "findings": findings, "counts": counts}
+    not_in_facts = {"exit": EXIT[facts.status], "findings": findings, "counts": counts}
     parts = {
-        name: as_plain(beside[name] if name in beside else getattr(facts, name)) for name in _PARTS
+        name: as_plain(not_in_facts[name] if name in not_in_facts else getattr(facts, name))
+        for name in _PARTS
     }
     document = {"format": FORMAT, "version": VERSION, **parts}
     document["digest"] = digest(document)
@@ -61,7 +62,7 @@ def written(facts: Facts, findings: tuple[Finding, ...], counts: Counted | None)
 
 
 def digest(document: dict[str, Any]) -> str:
-    """Return the digest of a document, of all but its digest."""
+    """Return the digest of a document without its part "digest"."""
     rest = {name: part for name, part in document.items() if name != "digest"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
@@ -71,7 +72,7 @@ def digest(document: dict[str, Any]) -> str:
 
 
 def read(path: Path) -> Saved:
-    """Read a folder or a file; ValueError with one line if it is not what was written."""
+    """Read a folder or a file; raise ValueError with one line unless :func:`written` made it."""
     if path.is_dir():
         path = path / "report.json"
     with path.open("rb") as file:
@@ -86,7 +87,7 @@ def read(path: Path) -> Saved:
 
 
 def read_text(text: str) -> Saved:
-    """Read the text of a file; NotPlain if it is not what was written."""
+    """Read the text of a file; raise NotPlain unless :func:`written` made it."""
     return _checked(_document(text))
 
 
@@ -156,7 +157,7 @@ def _checked(document: dict[str, Any]) -> Saved:
 
 
 def _check_counts(counts: Counted) -> None:
-    """Refuse counts that cannot be those of an audit."""
+    """Raise NotPlain for counts that no audit can have."""
     if counts.canaries < 1:
         raise NotPlain("its canaries cannot be")
     if not 0 < counts.beta < 1:

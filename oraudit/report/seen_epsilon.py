@@ -1,4 +1,4 @@
-"""The ε of the training that was seen, where it is less private than told: a calculation."""
+"""A calculation of the ε of the training that was seen, where it is less private than told."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from oraudit.records import Seen
 
 __all__ = ["seen_epsilon"]
 
-#: The findings that change nothing but noise, norms and rate, of which ε can be computed.
+#: The findings that change noise, norms or rate only, so that ε can be computed with those seen.
 COMPUTABLE = {batch_rate.NAME, clipped_sum.NAME, examples_twice.NAME, noise_size.NAME}
 
 

@@ -1,7 +1,7 @@
-"""Sentences for the one who signs, made from what really entered the audit.
+"""Sentences for the person who signs for a training, and who may never have trained a model.
 
-They are for people who never trained a model: what was looked at, what that could have found, what
-was not looked at, and whether a number is an estimate.
+They say what was looked at, what the audit could have found, what was not looked at, and whether a
+number is an estimate. They are made from the parts that this audit really had.
 """
 
 import re
@@ -20,8 +20,8 @@ __all__ = ["NOTHING", "estimate", "findable", "looked", "unlooked"]
 #: The answer to "What was looked at?" where nothing could be watched.
 NOTHING = "Nothing: no step of a private training was seen."
 
-#: Noise that is off by this number of standard errors is found in most audits, by the level of the
-#: checks.
+#: The number of standard errors by which noise must be off to be found in most audits, at the level
+#: of the checks.
 STANDARD_ERRORS = 6
 
 #: The remarks on what was not looked at, for those who never trained a model.
@@ -37,7 +37,7 @@ _PLAIN = {
     "which examples are in a batch": "which records each step has",
     "which examples a batch has": "which records each step has",
     "the accountant": "what the accounting software was told",
-    "buffers": "what the model stores beside its weights",
+    "buffers": "what the model stores besides its weights",
     "how gradients are made": "how a record's part in a step is computed",
 }
 
@@ -76,7 +76,7 @@ def looked(seen: Seen | None, counts: Counted | None, names: Sequence[str]) -> s
     if counts is None:
         return steps_seen
     return (
-        f"{steps_seen} Beside that, {counts.canaries:,} canaries ({_CANARIES}) were added, and "
+        f"{steps_seen} In addition, {counts.canaries:,} canaries ({_CANARIES}) were added, and "
         "from the results it was guessed which of them were in."
     )
 

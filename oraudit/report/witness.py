@@ -1,4 +1,4 @@
-"""The rows of a report on what was seen of a training, beside what its accountant was told."""
+"""The rows of a report on a training that was watched: what was told, and what was seen."""
 
 from collections.abc import Collection, Sequence
 from math import isinf
@@ -26,10 +26,10 @@ __all__ = [
     "verdict_rows",
 ]
 
-#: The remarks of each report: no audit of this kind can see these.
+#: The subjects that every report calls unlooked: no audit of a training can see them.
 NEVER_SEEN = ("secrecy of seeds", "which data")
 
-#: The δ at which a report tells ε, if nobody claims another.
+#: The δ at which a report gives ε, if no (ε, δ) is claimed.
 DELTA = 1e-5
 
 #: The statuses of findings, in the order of a report.
@@ -54,12 +54,12 @@ Measured = tuple[Row, list[Number]]
 
 
 def stands(finding: Finding, allow: Collection[str]) -> Status:
-    """Return the status by a finding: passed if it is post-processing that is meant."""
+    """Return the status of a finding: passed if the user allows it as post-processing."""
     return PASSED if finding.allowed_by and finding.name in allow else finding.status
 
 
 def set_aside(findings: Sequence[Finding], allow: Collection[str]) -> list[str]:
-    """Return the names of findings that would decide, had nobody said that they are meant."""
+    """Return the names of findings whose status changes because the user allows them."""
     return sorted(
         {finding.name for finding in findings if stands(finding, allow) != finding.status}
     )
@@ -100,7 +100,7 @@ def _passed(findings: Sequence[Finding], allow: Collection[str]) -> str:
 
 
 def _finding_row(sentence: str, status: Status) -> Row:
-    """Return the row of a finding: a note if it decides nothing, and "also" the others."""
+    """Return the row of a finding: "note" if it leaves the audit passed, else "also"."""
     if status == PASSED:
         return Row("note", sentence)
     return Row("also", sentence, tone_of(status))
@@ -143,7 +143,7 @@ def told_rows(seen: Seen, findings: Sequence[Finding]) -> tuple[list[Row], list[
 
 
 def _tone(findings: Sequence[Finding]) -> Tone:
-    """Return the tone of a measurement by its findings: safer than told is plain."""
+    """Return the tone of a measurement from its findings; plain if it is only safer than told."""
     if not findings:
         return "good"
     worst = min((finding.status for finding in findings), key=_ORDER.index)
@@ -236,7 +236,7 @@ def measured_batches(seen: Seen, findings: Sequence[Finding]) -> Measured | None
 
 
 def unlooked_of(seen: Seen, unlooked: Sequence[str]) -> list[str]:
-    """Return what the way in could not look at, and what the checks had too little for."""
+    """Return what the way in could not look at, and what checks had too few data for."""
     remarks = [*unlooked]
     if not seen.steps:
         return [*remarks, "the training itself", *NEVER_SEEN]

@@ -1,7 +1,7 @@
-"""Audits of a training of which only scores, guesses or counts of canaries are there.
+"""Audits of a training from scores, guesses or counts of its canaries alone.
 
-Nothing else was seen, so the report says what counts say, and that all else was not looked at.
-Evidence that proves nothing raises :class:`oraudit.canaries.count.Unusable`.
+The report says what the counts show, and that nothing else was looked at. Evidence that cannot
+prove anything raises :class:`oraudit.canaries.count.Unusable`.
 """
 
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def audit_scores(
 ) -> "Result":
     """Audit a training by the scores of its canaries.
 
-    How many canaries are guessed follows from their number and what is stated, never from scores.
+    The number of guesses depends on the number of canaries and on what is stated, not on scores.
 
     Parameters
     ----------
@@ -52,12 +52,12 @@ def audit_scores(
         lowest, "left out"; ``"in"``: all say "included", fixed before the audit.
     coins : str or None
         ``"independent"`` fair coins, or ``"balanced"``: exactly half of the canaries, drawn at
-        random, were included. Without a word they are independent, but exactly half of 40 canaries
-        or more are then unusable.
+        random, were included. By default coins count as independent; then 40 canaries or more of
+        which exactly half were included are refused.
     adjacency : str
-        Which change the claim is about: ``"add-remove"`` of an example, or ``"replace"`` by
-        another. For the latter each row is a pair of which a coin included one, or coins are
-        balanced, and pairs are made here.
+        The change that the claim is about: ``"add-remove"`` an example, or ``"replace"`` it by
+        another. For ``"replace"`` each row is a pair of examples, one of which a coin included; or
+        coins are balanced, and pairs are made here.
 
     Examples
     --------
@@ -135,8 +135,8 @@ def audit_counts(
     Parameters
     ----------
     right, guesses, canaries : int
-        How many guesses are right, of how many, a number that was fixed before the audit, among how
-        many canaries with a coin.
+        The number of right guesses; the number of guesses, fixed before the audit; and the number
+        of canaries with a coin.
     training, claim, beta, side, coins, adjacency
         As in :func:`audit_scores`; with balanced coins half of the guesses said "included", rounded
         up, or all with ``side="in"``.

@@ -1,4 +1,4 @@
-"""Files of scores or guesses that nobody vouches for: cells are understood, or an error says why.
+"""Files of scores or guesses from strangers: every cell is understood, or an error says why not.
 
 A file is CSV in UTF-8 with cells between commas, semicolons or tabs, gzipped or not; or Parquet.
 Columns are found by their names, in any order: ``score`` and ``included``, or ``guess`` and

@@ -1,4 +1,4 @@
-"""The names of columns: which of them a table has, each once."""
+"""The names of columns: a table must have one known pair of them, and each name once."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -17,7 +17,7 @@ from oraudit.scores.unusable import UnusableFile
 
 __all__ = ["Rows", "ScoreFile"]
 
-#: The words for coins and guesses, beside other spellings of these numbers, such as 1.00e+00.
+#: The words for coins and guesses; other spellings of the numbers, such as 1.00e+00, are read, too.
 WORDS = {"1": 1.0, "true": 1.0, "yes": 1.0, "0": 0.0, "false": 0.0, "no": 0.0, "-1": -1.0}
 
 #: The numbers for coins and guesses.
@@ -74,7 +74,7 @@ class Rows:
         self._values = array("d")
         self._coins = array("d")
         self._ids: set[str] = set()
-        # The places and the cells where a word occurs first that is wrong beside others.
+        # The place and the text of the first cell with each word that does not go with others.
         self._first_minus: tuple[str, str] | None = None
         self._first_zero: tuple[str, str] | None = None
         self._first_minus_guess: tuple[str, str] | None = None
@@ -158,7 +158,7 @@ class Rows:
         if signs and self._first_zero is not None:
             place, cell = self._first_zero
             raise UnusableFile(
-                f"{place}: {arguments.shown(cell)} stands beside a -1; write 1 and 0 only"
+                f"{place}: {arguments.shown(cell)} and -1 are in one column; write 1 and 0 only"
             )
         if self.kind == "guess":
             values = self._guesses_by_signs(values) if signs else self._guesses_by_truth(values)
