@@ -179,7 +179,7 @@ def _law_of_sum(times: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.f
 
 
 def _without_ends(first: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
-    """Leave out the ends that are far rarer than any outcome that is kept at last."""
+    """Leave out the ends that are far rarer than any outcome that the final law keeps."""
     places = np.flatnonzero(law > 1e-20 * NEGLIGIBLE_PROBABILITY)
     return first + int(places[0]), law[places[0] : places[-1] + 1]
 

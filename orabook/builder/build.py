@@ -42,7 +42,7 @@ def build(root: Path) -> bool:
 
 
 def add_downloads(app, exception) -> None:
-    """Put the wheel and the archive with the pages, if they are of this book, not of a test's."""
+    """Put the wheel and the archive with the pages, unless a test builds another book."""
     if exception is None and app.builder.format == "html" and Path(app.srcdir) == ROOT:
         downloads.build(Path(app.outdir) / "downloads")
 

@@ -1,9 +1,9 @@
 """The paper's figures, recomputed: audits repeated over grids, one function for each figure.
 
 Each returns a data frame with a row for each point of its grid. Every point has its own random
-stream, so adding a point changes no other. The defaults are the paper's own parameters; where it
-has none (grids, the n of Figure 4) they are ours. :func:`summarise` turns any counts into such
-rows. :func:`improvement_ladder` leads from an audit of DP-SGD in the paper to ours.
+stream, so adding a point changes no other. The defaults are the paper's own parameters, or ours
+where the paper has none (grids, the n of Figure 4). :func:`summarise` turns any counts into rows
+like these. :func:`improvement_ladder` leads from an audit of DP-SGD in the paper to ours.
 """
 
 from orabook.experiments.dpsgd import (

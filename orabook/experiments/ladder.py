@@ -20,7 +20,7 @@ CROWDED = Dropping(final=2, until=0.9, bend=1.65, crowding=(3, 20))
 
 
 class Rung(NamedTuple):
-    """An audit of the ladder: the change to the one before, and what it is then."""
+    """An audit of the ladder, and its change from the audit before."""
 
     change: str
     n: int

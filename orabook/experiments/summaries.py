@@ -57,7 +57,7 @@ def summarise(
 
 
 def summary(counts: Counts, beta: float, delta: float, *, proved: bool = True) -> dict[str, Any]:
-    """The row of one audit. Unless ``proved``, its valid bound is not computed, and is nan."""
+    """Return the row of one audit; the valid bound is computed only if ``proved``, and else nan."""
     bound = epsilon_lower_bound(counts.v, counts.r, beta=beta, delta=delta, n=counts.n)
     valid = np.full(counts.trials, np.nan)
     if proved:

@@ -29,7 +29,7 @@ def curves_of(
     There is a curve for each column of ``y``, or for a single one and each value of the column
     ``by``. ``labels`` are the names of the columns, or of the values that are drawn. The
     standard error of a column is in the column of the same name with ``_se`` after it, if there is
-    one; with a number of ``audits`` it is twice that of the mean of ``audits`` audits.
+    one; with a number of ``audits`` the band is two standard errors of a mean of that many audits.
     """
     columns = [y] if isinstance(y, str) else list(y)
     needed_columns = [x, *columns]

@@ -29,9 +29,10 @@ def counts_power(
 ) -> pd.DataFrame:
     """The power of counts against trainings with a share of the stated noise.
 
-    A row for each training, number of canaries ``n`` and ``share`` of the noise, of which 1 is the
-    honest one. Of ``k`` guesses, ``need`` right ones refute the stated training, which happens with
-    probability ``power``; ``bound`` is the mean lower bound on ε, of ``bound_k`` guesses.
+    A row for each training, number of canaries ``n`` and ``share`` of the noise; the share of an
+    honest training is 1. Of ``k`` guesses, ``need`` right ones refute the stated training, which
+    happens with probability ``power``; ``bound`` is the mean lower bound on ε, of ``bound_k``
+    guesses.
 
     >>> table = counts_power([(2.0, 100, 0.1)], [1000])
     >>> table[["share", "k", "need", "power"]].round(2).iloc[-1].tolist()

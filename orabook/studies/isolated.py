@@ -130,10 +130,10 @@ def _confidence(steps: int, rate: float, sigma: float, sees: View, side: Said) -
 
 
 def _tails(sees: View, steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals]]:
-    """Levels, and logarithms of tails of Λ there.
+    """Return levels, and there the logarithms of four tails of Λ.
 
-    They are those of Λ > level for included and excluded elements, and of Λ < -level for excluded
-    and included ones.
+    The tails are Λ > level for included and excluded elements, and Λ < -level for excluded and
+    included elements.
     """
     tails = sum_tails if sees == "sum" else step_tails
     return on_one_grid(*tails(steps, rate, sigma))

@@ -1,8 +1,8 @@
 """The ways of auditing DP-SGD in one run that this book compares, each with its choices made.
 
-The choices (how many canaries, where, how many guesses) were made with different random numbers
-from those that judge them: the schedules by a prediction that uses none, and the others in pilot
-audits with seeds 1, 7, 11 and 100. The tables have seed 0.
+The choices are the numbers of canaries and guesses, and the canaries' places. No random numbers
+serve both to choose and to judge: schedules were chosen by a prediction without random numbers, all
+else in pilot audits with seeds 1, 7, 11 and 100, and the tables have seed 0.
 """
 
 from collections.abc import Callable, Iterable
@@ -70,10 +70,10 @@ MAPPED_GAMES: dict[str, Callable[..., Counts]] = {
 def best_bounds(methods: Iterable[str] = tuple(METHODS), *, trials: int = 1000) -> pd.DataFrame:
     """The valid bound of each way of auditing that the book compares, a row for each method.
 
-    Columns ``bound`` and ``bound_se`` are the mean of :func:`oralib.valid_lower_bound` over the
-    audits and its standard error, ``steinke`` that of the paper's rule, ``above`` the share of
-    audits whose bound exceeds ``certified``, the ε by a PLD accountant, and ``ceiling`` the
-    mean bound of the best guesser of as many isolated elements.
+    Column ``bound`` is the mean of :func:`oralib.valid_lower_bound` over the audits, ``bound_se``
+    its standard error, and ``steinke`` the mean of the paper's rule. ``above`` is the share of
+    audits whose bound exceeds ``certified``, the ε by a PLD accountant. ``ceiling`` is the mean
+    bound of the best guesser of as many isolated elements.
     """
     rows = []
     for name in tqdm(methods, disable=None, leave=False):

@@ -40,13 +40,13 @@ def audits_like_published(certified: float, n: int) -> dict[str, float]:
     """Audit a training with this certified ε by n isolated canaries, whose scores see all steps.
 
     ``bound`` is the mean of the exact bound at the best number of guesses ``k``, and ``bound_in``
-    that of the bound for guesses that all say "in".
+    the mean for guesses that all say "in".
 
     ``noise`` is the largest share of the stated noise that refutes the stated training with
-    probability 1/2 or more, at the best number of guesses, ``k_noise``, which tests it at
-    ``epsilon_noise``; ``noise_claim`` is the one that refutes (ε, δ)-DP. Scores use the true noise.
-    With those that use the stated noise the test finds that share with probability
-    ``found_stated``, at the number of guesses that is best for them.
+    probability 1/2 or more, at the best number of guesses ``k_noise``, by a test at
+    ``epsilon_noise``. ``noise_claim`` is the largest share that refutes (ε, δ)-DP in this way. The
+    scores of both use the true noise. If scores use the stated noise instead, the test finds the
+    share ``noise`` with probability ``found_stated``, at the number of guesses best for them.
 
     >>> row = audits_like_published(7.788, 5000)
     >>> row["k"], round(row["bound"], 2), round(row["bound_in"], 2)
@@ -144,7 +144,7 @@ def best_threshold_bounds(
 
 
 def _largest_bound(v: NDArray[np.int64], r: NDArray[np.int64]) -> float:
-    """The largest of the bounds of n counts, of which there is one for each number of guesses.
+    """Return the largest bound of n counts, one for each number of guesses.
 
     The bounds for δ = 0 are quick and larger, and so show that nearly all others are too small.
     """

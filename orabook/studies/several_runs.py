@@ -1,12 +1,13 @@
-"""The most that one run can show with power near 1, and that several runs can.
+"""The largest bound that one run, or several runs, can show with power near 1.
 
-A mechanism may be (ε, δ)-DP and yet be this training in a share δ / D(ε) of its runs, and print the
-same text in all others. A bound that is valid for it exceeds ε in at most a share β D(ε) / δ of the
-runs of the training itself. So no bound of one run exceeds, in nearly every run, the ε with D(ε) =
-δ / β; isolated elements with guesses "in" reach it as n grows. For m runs it is δ / β^(1/m).
+Consider a mechanism that is this training in a share δ / D(ε) of its runs, and prints one fixed
+text in all others: it is (ε, δ)-DP. A bound that is valid for this mechanism exceeds ε in at most a
+share β D(ε) / δ of the training's own runs. So no bound of one run exceeds, in nearly every run,
+the ε with D(ε) = δ / β. Isolated elements with guesses "in" reach this ε as n grows. For m runs the
+condition is D(ε) = δ / β^(1/m).
 
-A mean may be larger, for a bound that reports anything on a coin of its own. What is counted up to
-the exact ε has a mean that is at most the integral of these shares.
+The mean of a bound may be larger, as a bound may toss a coin and report any number on heads. If
+bounds above the exact ε count as this ε, the mean is at most the integral of these shares.
 """
 
 from collections.abc import Iterable
@@ -64,7 +65,7 @@ def profile_of(dpsgd: DpSgd, epsilon: Any) -> NDArray[np.float64]:
 
 
 def largest_capped_mean(dpsgd: DpSgd, *, beta: float = 0.05, delta: float = 1e-5) -> float:
-    """A mean that no valid bound of one run exceeds, if more than the exact ε counts as that.
+    """Return a mean that no valid bound of one run exceeds, if bounds are capped at the exact ε.
 
     >>> round(largest_capped_mean(DpSgd(n=1000, sigma=2.422402)), 3)
     1.554
@@ -85,10 +86,10 @@ def runs_or_pooled(
     beta: float = 0.05,
     delta: float = 1e-5,
 ) -> dict[str, float]:
-    """The mean of the least of m bounds, each of n isolated elements, and that of all as one run.
+    """Compare m runs of n isolated elements each: the least of their bounds, or all as one run.
 
-    The training is that of the paper, of 100 steps, and the scores use its true noise. Each has its
-    best number of guesses.
+    Both means are for the paper's training of 100 steps, for scores that use its true noise, and
+    for the best number of guesses.
 
     >>> runs_or_pooled(20_000, 2, sigma=2.422402)["pooled"] > 1.05
     True

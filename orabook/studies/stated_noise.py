@@ -94,7 +94,7 @@ def _power(law: Law, needed: int | None) -> float:
 
 @lru_cache(maxsize=32)
 def _confidence(training: Training, share: float, assumed: float) -> Confidence:
-    """The law of the size of a score that assumes some noise, where the true one is another."""
+    """Return the law of the size of a score that assumes one size of the noise, and has another."""
     grid, tails = _score_tails(training, share, assumed)
     level = np.linspace(0, min(grid[-1], -grid[0]), 20_000)
     above_in, above_out = (np.interp(level, grid, tail) for tail in tails)
@@ -108,9 +108,9 @@ def _confidence(training: Training, share: float, assumed: float) -> Confidence:
 
 
 def _score_tails(training: Training, share: float, assumed: float) -> tuple[Reals, list[Reals]]:
-    """Scores, and the tails of those of included and of excluded canaries there.
+    """Return a grid of scores, and there the tails of included and of excluded canaries' scores.
 
-    The score is a sum over the steps: its law is a power of that of one step, by Fourier transform.
+    The score is a sum over the steps: its law is a power of one step's law, by Fourier transform.
     """
     true_sigma = share * training.sigma
     assumed_sigma = assumed * training.sigma

@@ -38,7 +38,7 @@ def epsilon_lower_bound_subsampled(
 
     It holds as :class:`oralib.bounds.Gaussian` does, for such a training instead of a
     Gaussian mechanism. Each new count takes seconds. At δ = 0 the bound is 0 or inf; for
-    0 < δ < 1e-15 it is that at about 1e-15.
+    0 < δ < 1e-15 it is the bound at about δ = 1e-15.
 
     >>> counts = dict(v=40, r=40, n=40, delta=1e-5)
     >>> round(epsilon_lower_bound_subsampled(**counts, steps=4, sample_rate=1.0), 1)

@@ -10,8 +10,9 @@ __all__ = ["TAIL_DEPTH", "Reals", "Side", "on_one_grid"]
 
 Reals = NDArray[Any]  # of doubles
 
-#: Levels of |Λ| on one side of 0, from 0 up, and the logarithms of two tails there: first of the
-#: dataset of which Λ has the sign, included above 0 and excluded below, then of the other one.
+#: Levels of |Λ| on one side of 0, from 0 up, and the logarithms of two tails there. The first tail
+#: is for the dataset that the sign of Λ speaks for (included above 0, excluded below), the second
+#: for the other dataset.
 Side: TypeAlias = tuple[Reals, Reals, Reals]
 
 #: Tails are tabulated down to exp(-TAIL_DEPTH).

@@ -1,9 +1,9 @@
 """The clipped sum is the sum of the examples' gradients, each clipped at C.
 
 Formula: the distance of the two sums over the sum of the norms of the clipped gradients. Limit:
-what rounding explains, 2e-5 in single precision. A cause is named only where it explains the sum
-exactly at all steps that are off. It is safer only if each example gets a factor between 0 and
-C / norm that depends on this example alone, wherever a step could tell.
+what rounding explains, 2e-5 in single precision. A cause is named only if it explains the sum
+exactly at all steps that are off. A sum that is off is safer only if each example got a factor
+between 0 and C / norm that depends on this example alone, in all steps that could show it.
 """
 
 from oraudit.findings import Finding, Side
@@ -61,5 +61,5 @@ def largest_norm(seen: Seen) -> float | None:
 
 
 def _some_clipped_well(seen: Seen) -> bool:
-    """Return whether an example is clipped as it should be in a step, and others are exceptions."""
+    """Return whether some step clips an example at C: then the steps that are off are exceptions."""
     return any(look.holds and look.largest > REACHES for look in seen.looks)

@@ -1,8 +1,8 @@
 """An example's gradient depends on this example alone.
 
 Formula: the model's output for an example that is alone, against its output in the batch, as a
-share of the largest output. Limit: 1%, which is more than rounding. It is seen only where the
-model gives the same output when it is run again on the batch.
+share of the largest output. Limit: 1%, which is more than rounding. The comparison needs a model
+that gives the same output when it runs again on the batch.
 """
 
 import math

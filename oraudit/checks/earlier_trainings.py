@@ -1,8 +1,8 @@
-"""Trainings of one process have noise of their own, and those that go on are counted together.
+"""Each training of a process has its own noise; one that goes on counts the earlier steps, too.
 
-Formula: the correlation of each step's noise with each of an earlier training, by its exact law
-(Student's t), by Bonferroni; and, exactly, weights at the beginning that are those at the end of
-an earlier training, whose steps the accountant was not told.
+Formula: the correlation of each step's noise with each step's of an earlier training. Limit: its
+exact law (Student's t), by Bonferroni. Exact: a training begins with the weights at the end of an
+earlier one, whose steps its accountant was not told.
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ def _same_noise(seen: Seen, earlier: Earlier) -> Finding | None:
 
 
 def _whole(rows: np.ndarray) -> np.ndarray:
-    """Return the steps with noise in each tensor, more than what rounding leaves of none."""
+    """Return the steps with more noise than rounding makes where there is none."""
     sizes = np.sqrt((rows.astype(float) ** 2).mean(axis=1))
     return np.flatnonzero(np.isfinite(rows).all(axis=1) & (sizes > NO_NOISE))
 

@@ -1,6 +1,6 @@
 """Empty batches are trained on, too: their noise is part of what the accountant counts.
 
-Formula: how likely it is that none of the batches is empty. Limit: the share of this check.
+Formula: the probability that no batch is empty. Limit: the share of this check.
 """
 
 import math

@@ -1,9 +1,9 @@
 """Each example is in as many batches as any other, but for chance.
 
-Formula: the sum of squares, over examples, of how often each was drawn, from the told number of
-draws. Limit: a shifted gamma law. An example that is drawn more often has a larger rate than the
-accountant was told. Then two batches share more examples, by a formula that is checked, as it is
-not so where batches come again.
+Formula: for each example the number of batches with it, less the mean; of these the sum of
+squares. Limit: a shifted gamma law. Larger sums have two causes. Some examples have a larger rate
+than the accountant was told: then successive batches share more examples, by a known formula, which
+is checked. Or batches come again, which is the finding of another check.
 """
 
 import numpy as np
@@ -20,11 +20,14 @@ __all__ = ["check", "counts_p"]
 NAME = "example-counts"
 TESTS = 1
 
-#: The fewest draws in all, and examples, for which their squares have a gamma law.
+#: The fewest draws, all batches together, for which the sum of squares has a gamma law.
 FEWEST_DRAWS = 500
+
+#: The fewest examples for which it has.
 FEWEST_EXAMPLES = 100
 
-#: The squares of counts with variance 1 are more skew by this share; Poisson ones not by more.
+#: The largest share by which the sum of squares of Poisson counts with variance 1 is more skew than
+#: χ².
 SMALL_COUNTS = 0.6
 
 #: The tolerance of what batches in a row share: in deviations, and as a share of the excess.
@@ -47,7 +50,7 @@ def check(seen: Seen) -> list[Finding]:
     values, counts = np.unique(np.concatenate(prints), return_counts=True)
     if drawn < FEWEST_DRAWS or examples < FEWEST_EXAMPLES or len(values) > examples:
         return []
-    # Equal inputs of different examples are drawn as one: they would have to be told apart.
+    # Examples with equal inputs look like one example that is drawn more often.
     if any(len(np.unique(batch)) < len(batch) for batch in prints):
         return []
     dispersion, p = counts_p(np.append(counts, np.zeros(examples - len(counts))), sizes)

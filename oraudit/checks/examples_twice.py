@@ -1,7 +1,7 @@
 """No example is in its batch more than once.
 
-Exact: the fingerprints of each batch. If each of them comes twice, in every batch, then not the
-data but the training has its examples twice.
+Exact: the fingerprints of each batch. If each fingerprint of every batch comes twice, the cause is
+the training, not equal examples in the data.
 """
 
 import math

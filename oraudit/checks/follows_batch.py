@@ -1,10 +1,10 @@
 """C, the noise multiplier and the learning rate do not follow the batch.
 
-Formula: each of them, where it takes many values, times or over a number of its own batch or of
-the one before: the size, the norm of the gradient before clipping, and the mean, the median or the
-largest norm of an example. Limit: a product or ratio that varies by less than 1e-3; and for C, to
-be the norm of an example in most batches. Adaptive clipping follows a count with noise of its own,
-so it is none of these.
+Formula: if one of the three takes many values, its products and ratios with a number of its own
+batch, and of the batch before: the size, the norm of the gradient before clipping, and the mean,
+median and largest norm of an example. Limit: a product or ratio that varies by less than 1e-3; and
+a C that is the norm of an example in most batches. Adaptive clipping passes, as it follows a count
+with noise of its own.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@
 Formulas: one minus the cosine of the gradient and the noisy sum, and their ratio in each step.
 Limits: 1e-5, and a ratio that varies by less than 1e-3. Where the ratio times the batch's size is
 constant, the sum is divided by that size; where the gradient is the clipped sum and a part of the
-noise, the rest of the noise was taken off; whatever else it is may be post-processing.
+noise, the rest of the noise was taken off. Any other change may be post-processing.
 """
 
 import numpy as np
@@ -18,13 +18,14 @@ NAME = "gradient-scale"
 #: What to pass as ``allow=`` where gradients are changed after the noise on purpose.
 AFTER = "gradients-after-noise"
 
-#: The part of the gradient that is no multiple of the noisy sum, if it is rounding.
+#: The largest value of one minus the cosine that rounding explains.
 MOST_OFF = 1e-5
 
-#: A ratio that varies by less is constant; one that is explained varies by less than a tenth.
+#: The variation below which a ratio is constant. The product of ratio and batch size must vary by
+#: less than a tenth of that to explain a ratio that is not.
 VARIATION = 1e-3
 
-#: A gradient consists of clipped sum and noise if no larger share of it is anything else.
+#: The largest share of a gradient of clipped sum and noise that may be anything else.
 MOST_REST = 1e-4
 
 #: The fewest steps for a constant product: with fewer it may be chance.

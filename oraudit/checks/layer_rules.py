@@ -1,8 +1,8 @@
 """The gradients that are clipped are those of the examples.
 
-Formula: the distance of the gradients that the layers' rules give from those that autograd gives
-for single examples, as a share of the latter, tensor by tensor. Limit: 1%. Gradients of each
-example may be changed on purpose before they are clipped, each by itself, so nobody is accused.
+Formula: for each tensor, the distance between the examples' gradients by the layers' rules and by
+autograd for single examples, as a share of autograd's. Limit: 1%. A training may change the
+gradient of each example by itself before it is clipped, so nobody is accused.
 """
 
 from oraudit.findings import Finding

@@ -1,4 +1,4 @@
-"""The level of all statistical tests together, at which they accuse honest trainings, and of each.
+"""The probability that statistical tests accuse an honest training: of all together, and of each.
 
 A check that is not exact has one or more statistical tests, and says how many (``TESTS``). Each
 may accuse an honest training with probability :data:`SHARE`, by Bonferroni over its own steps,
@@ -23,7 +23,7 @@ __all__ = [
 #: audit a night accuses it once in 270 years.
 LEVEL = 1e-5
 
-#: The number of statistical tests that share the level: those that all checks declare.
+#: The number of statistical tests that share the level: the sum of ``TESTS`` of all checks.
 STATISTICAL = 22
 
 #: The level of each test.

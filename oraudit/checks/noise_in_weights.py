@@ -1,6 +1,6 @@
 """The weights move by the noisy sum, not by the clipped sum without its noise.
 
-Two formulas, at the steps at which weights were compared:
+Formulas and their limits, at the steps at which weights were compared:
 
 - One minus the cosine of the weights' move and the clipped sum. Limit: 1e-4 of the squared share
   of the noise in the noisy sum. A move below it has no noise: even averages over many steps have

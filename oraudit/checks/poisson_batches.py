@@ -2,8 +2,8 @@
 
 Formulas: the dispersion of the sizes of batches, about 1; how many batches are as large as the
 one before; and how many examples two batches in a row share. Limits: a χ² law and binomial
-laws. Whatever fails, the ε of the accountant is not for these batches, and nobody can
-say on which side of it they are.
+laws. If one of them fails, the ε of the accountant does not hold for these batches, and theirs may
+be larger or smaller.
 
 All formulas use the rate that is seen: the check batch_rate compares it with the told one.
 """
@@ -130,8 +130,8 @@ def enough_for_dispersion(rates: Reals, examples: int) -> bool:
 def dispersion_p(sizes: Integers, rates_told: Reals, examples: int) -> tuple[Reals, Reals]:
     """Return the dispersion of sizes, along the last axis, and its p-value.
 
-    Given their total, sizes have a law that does not depend on the rate. The variance of their
-    dispersion is that of χ², but for the share that the total of them all takes.
+    Given their total, sizes have a law that does not depend on the rate. The variance of
+    their dispersion is that of χ², less a small share, as the total is fixed.
     """
     rates = seen_rates(sizes, rates_told, examples)
     means = examples * rates
@@ -156,10 +156,10 @@ def repeats_p(sizes: Integers, rates: Reals, examples: int) -> tuple[Integers, R
 
 
 def shared_share(seen: Seen) -> tuple[float, float] | None:
-    """Return what batches in a row share, as a share of the expected number, and its p-value.
+    """Return the examples that successive batches share, over the expected number, and a p-value.
 
-    None if it is not known. Equal inputs of different examples are shared more often; those in one
-    batch tell how many there are, so that this much is taken off.
+    None if the number is not known. Different examples with equal inputs look shared. Equal inputs
+    in one batch show how many such examples there are, and their part is taken off.
     """
     batches = known_sizes(seen)
     prints = known_prints(seen)
@@ -182,7 +182,7 @@ def shared_share(seen: Seen) -> tuple[float, float] | None:
         return None
     p = shared_p(shared, expected, variance, third)
     if twins:
-        # What they add is known from few, and the sum is less sure than the binomial law has it.
+        # Their part is estimated from few examples, so the sum varies more than the binomial law.
         mean = expected + twins_shared
         law = stats.gamma(mean**2 / (variance + 4 * twins), scale=(variance + 4 * twins) / mean)
         p = two_sided(law.cdf(shared), law.sf(shared))
@@ -192,8 +192,8 @@ def shared_share(seen: Seen) -> tuple[float, float] | None:
 def shared_p(shared: ArrayLike, mean: Reals, variance: Reals, third: Reals) -> Reals:
     """Return the p-value of a number of shared examples, by the binomial and the normal law.
 
-    The larger of the two: the binomial law ends where the true one does not, and the upper tail of
-    the normal law is too light where few examples are shared.
+    It is the larger of the two: the true law reaches beyond the end of the binomial one, and the
+    upper tail of the normal law is too light where few examples are shared.
     """
     deviations = np.maximum(np.abs(np.asarray(shared, dtype=float) - mean) - 0.5, 0) / np.sqrt(
         variance
