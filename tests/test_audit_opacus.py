@@ -27,6 +27,10 @@ from witness.opacus_loop import (  # noqa: E402
     noise_with,
 )
 
+from oraudit.records import Record  # noqa: E402
+from oraudit.ways.opacus.independent_gradients import ExampleGradients  # noqa: E402
+from oraudit.ways.opacus.rules import Rules  # noqa: E402
+
 pytest_plugins = "pytester"
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -210,6 +214,18 @@ def test_frozen_weight_that_changes_fails():
     assert_fails(training.result(), "private-steps", "head.weight changes", "less private")
 
 
+@pytest.mark.parametrize("steps", [1, 12], ids=["before a survey", "after a survey"])
+def test_late_parameter_is_late_after_surveys(steps):
+    training = Training(net=Body()).run(11)
+    training.net.head = torch.nn.Linear(4, 4)
+    training.run(steps)
+    training.net.head.bias.grad = torch.ones(4)
+    torch.optim.SGD(training.net.head.parameters(), 0.1).step()
+    result = training.result()
+    assert_fails(result, "private-steps", "head.bias joined the model after", "less private")
+    assert "head.bias changes" not in result.text
+
+
 # ------------------------------------------------------------------------------------------- ghost
 
 
@@ -241,6 +257,36 @@ def test_wrong_ghost_norm_fails(monkeypatch):
     assert_fails(result, "ghost-norms", "times what ghost clipping takes for it", "less private")
 
 
+@pytest.mark.parametrize(
+    ("norms", "ratio"),
+    [
+        ([4.0, 0.0, torch.nan], None),
+        ([2.0, 0.0, torch.nan], 2.0),
+        ([2.0, torch.nan, torch.nan], 2.0),
+        ([4.0, torch.nan, torch.nan], torch.nan),
+        ([4.0, 0.0, torch.inf], None),
+        ([torch.inf, 0.0, torch.nan], 0.0),
+    ],
+)
+def test_ghost_norms_next_to_nan(norms, ratio):
+    """The norms of the gradients are 4, 0 and NaN: the last one is none of a rule's errors."""
+    record = Record()
+    gradients = [torch.tensor([[4.0], [0.0], [torch.nan]])]
+    Rules(None, record).check_norms(ExampleGradients(gradients, [0, 1, 2], 3), torch.tensor(norms))
+    ratios = [event.number for event in record.events]
+    assert ratios == pytest.approx([] if ratio is None else [ratio], nan_ok=True)
+
+
+def test_report_says_that_no_step_was_due():
+    first = Training().run(6)
+    second = Training(seed=5)
+    second.engine.accountant.load_state_dict(first.engine.accountant.state_dict())
+    second.audit.load_state_dict(first.audit.state_dict())
+    report = str(second.run(5).result())
+    assert "depend on each other (no step was due)" in report
+    assert "was not given" not in report
+
+
 def test_wrong_rule_of_a_layer_cannot_be_told(monkeypatch):
     from opacus.grad_sample import GradSampleModule
 
@@ -257,7 +303,7 @@ def test_dropout_is_looked_at_by_two_examples(monkeypatch):
     from opacus.grad_sample import GradSampleModule
 
     honest = Training(Half()).run(10)
-    assert honest.audit._rules.made
+    assert honest.audit._rules.compared
     rules = dict(GradSampleModule.GRAD_SAMPLERS)
     right = rules[torch.nn.Linear]
     rules[torch.nn.Linear] = lambda *given: {p: g / p.ndim for p, g in right(*given).items()}

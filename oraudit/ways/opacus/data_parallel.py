@@ -24,10 +24,10 @@ from oraudit.canaries.coins import SECRET_BITS
 from oraudit.canaries.live import Canaries, spread
 from oraudit.records import Batches, Event, Ranks, Seen
 from oraudit.ways.opacus import joined, saved
-from oraudit.ways.opacus.beside import due
 from oraudit.ways.opacus.chain import Looks, call_once_after
 from oraudit.ways.opacus.fingerprints import shard
 from oraudit.ways.opacus.harmless import harmless
+from oraudit.ways.opacus.independent_gradients import due
 from oraudit.ways.opacus.inputs import are_examples
 from oraudit.ways.opacus.one_process import OpacusAudit
 from oraudit.ways.opacus.rank_rows import AFTER, BEFORE, HEARD, LOOK, Layout
@@ -303,7 +303,7 @@ class DistributedAudit(OpacusAudit):
         super()._before_step(*args)
 
     def _is_due(self) -> bool:
-        return self._rules.beside is not None and due(self.meeting.steps + 1)
+        return self._rules.gradients is not None and due(self.meeting.steps + 1)
 
     # ---------------------------------------------------------------------------------- canaries
 

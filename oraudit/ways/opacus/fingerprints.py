@@ -1,7 +1,8 @@
-"""The fingerprints of tensors, to see whether they move between two private steps or beside them.
+"""The fingerprints of tensors, to see whether the tensors move outside the private steps.
 
-The norm of each tensor, all in one call, where the tensors are: that costs a pass over them and
-no memory. They stay there, and are compared when the training has ended.
+A fingerprint is the norm of a tensor. The norms of all tensors are computed in one call on their
+own device, which costs a pass over the numbers and next to no memory. The fingerprints stay on the
+device until the training has ended, and are compared then.
 """
 
 from __future__ import annotations
@@ -36,14 +37,17 @@ def shard(tensor: Any) -> torch.Tensor:
 
 
 def changed(before: Any, after: Any) -> NDArray[np.bool_]:
-    """Return which fingerprints differ, when the training has ended; NaN is equal to NaN."""
+    """Return for each tensor whether its fingerprints differ; NaN is equal to NaN.
+
+    Called when the training has ended, as it waits for the device.
+    """
     first = here(before)
     second = here(after)
     return (first != second) & ~(np.isnan(first) & np.isnan(second))
 
 
 class Watched:
-    """The tensors that ought not to change, by name, as a name may get another tensor."""
+    """The tensors that must not change, by name: a model may put another tensor under a name."""
 
     def __init__(self) -> None:
         self._first: dict[str, torch.Tensor] = {}
@@ -51,6 +55,10 @@ class Watched:
 
     def __contains__(self, name: str) -> bool:
         return name in self._first
+
+    def joined(self, name: str) -> int | None:
+        """Return the step in which a tensor joined: 0 from the beginning, None if not watched."""
+        return self._joined.get(name)
 
     def add(self, named: Mapping[str, torch.Tensor], step: int) -> None:
         """Watch these tensors from now on."""
@@ -60,7 +68,7 @@ class Watched:
             self._joined[name] = step
 
     def changes(self, named: Mapping[str, torch.Tensor]) -> list[tuple[str, int]]:
-        """Return the names of tensors that are not as at first, and the step of that first."""
+        """Return the names of tensors that have changed, each with the step in which it joined."""
         names = [name for name in self._first if name in named]
         if not names:
             return []
@@ -68,6 +76,6 @@ class Watched:
         moved = changed(first, prints([named[name] for name in names]))
         return [
             (name, self._joined[name])
-            for name, yes in zip(names, moved.tolist(), strict=True)
-            if yes
+            for name, has_moved in zip(names, moved.tolist(), strict=True)
+            if has_moved
         ]

@@ -141,9 +141,9 @@ class OpacusAudit(WatchedSteps):
         unlooked += self._unlooked_around()
         if self._inner is None:
             unlooked.append("buffers and weights of no private optimizer (no model was given)")
-        if self._record.told and not self._rules.made:
+        if self._record.told and not self._rules.compared:
             subject = "ghost clipping" if self._ghost else "the layers' rules"
-            reason = self._rules.unmade
+            reason = self._rules.reason
             unlooked.append(f"{subject}, and whether examples depend on each other ({reason})")
         return unlooked
 

@@ -1,4 +1,4 @@
-"""The gradients, norms and sums of a library, held against gradients that are made beside it."""
+"""Checks of a library's gradients and norms against gradients that are computed independently."""
 
 from __future__ import annotations
 
@@ -7,87 +7,111 @@ from typing import Any
 
 from oraudit.records import Record
 from oraudit.records.clipping import example_norms
-from oraudit.ways.opacus.beside import Beside, Made, NotMade
-from oraudit.ways.opacus.fingerprints import prints
+from oraudit.ways.opacus.fingerprints import prints as norms_of_tensors
+from oraudit.ways.opacus.independent_gradients import (
+    ExampleGradients,
+    IndependentGradients,
+    NotComputed,
+)
 
 __all__ = ["RULE_EXAMPLES", "RULE_ROUNDING", "Rules"]
 
-#: The examples whose gradients are made beside, to hold the layers' rules against them.
+#: The examples of a batch whose gradients are computed independently to check the layers' rules.
 RULE_EXAMPLES = 16
 
-#: The share of a gradient that a layer's rule may be off by rounding.
+#: The largest error of a layer's rule that rounding explains, as a share of a gradient or norm.
 RULE_ROUNDING = 0.01
+
+#: A norm below this is 0 up to rounding.
+_LEAST_NORM = 1e-12
 
 
 class Rules:
-    """Holds the layers' rules of a library against gradients made without them.
+    """Checks the layers' rules of a library against gradients that are computed without them.
 
     Parameters
     ----------
-    beside
-        The maker of the gradients; None if nothing can make them.
+    gradients
+        The independent gradients of single examples; None if they cannot be computed.
     record
         The record that events are written into.
-    unmade
-        The reason why no gradients are made, as the report says it.
+    reason
+        The reason why nothing was compared so far, as the report says it.
 
     Attributes
     ----------
-    made
-        The number of batches whose gradients were made.
+    compared
+        The number of batches whose gradients were computed independently.
     """
 
     def __init__(
-        self, beside: Beside | None, record: Record, unmade: str = "the model was not given"
+        self,
+        gradients: IndependentGradients | None,
+        record: Record,
+        reason: str = "no step was due",
     ) -> None:
-        self.beside = beside
-        self.unmade = unmade
-        self.made = 0
+        self.gradients = gradients
+        self.reason = reason
+        self.compared = 0
         self._record = record
 
-    def make(self, size: int, most: int | None = None) -> Made | None:
-        """Return gradients of a batch of this size, of ``most`` examples; None if there are none.
+    def compute(self, size: int, most: int | None = None) -> ExampleGradients | None:
+        """Return the gradients of up to ``most`` examples of this batch of ``size`` examples.
 
-        There are none, either, where examples depend on each other, which is noted.
+        Returns None if they cannot be computed, and also if examples depend on each other, which
+        the record notes.
         """
-        if self.beside is None:
+        if self.gradients is None:
             return None
         try:
-            made = self.beside.make(most)
-        except NotMade as reason:
-            self.unmade = str(reason)
+            computed = self.gradients.compute(most)
+        except NotComputed as error:
+            self.reason = str(error)
             return None
-        if made.size != size:
-            self.unmade = f"the model's output has {made.size} rows, the batch {size} examples"
+        if computed.size != size:
+            self.reason = f"the model's output has {computed.size} rows, the batch {size} examples"
             return None
-        self.made += 1
-        if made.mixed > RULE_ROUNDING:
-            self._record.see("examples-mix", number=made.mixed)
+        self.compared += 1
+        if computed.mixed > RULE_ROUNDING:
+            self._record.see("examples-mix", number=computed.mixed)
             return None
-        return made
+        return computed
 
-    def hold_gradients(self, gradients: Sequence[Any]) -> None:
-        """Hold the gradients that are clipped against those made beside."""
-        made = self.make(len(gradients[0]), RULE_EXAMPLES)
-        if made is None:
+    def check_gradients(self, gradients: Sequence[Any]) -> None:
+        """Compare the gradients that are clipped with the independent ones, tensor by tensor."""
+        computed = self.compute(len(gradients[0]), RULE_EXAMPLES)
+        if computed is None:
             return
-        total = float(prints(made.gradients).norm())
-        pairs = zip(self._record.names, gradients, made.gradients, strict=True)
-        for name, by_rule, by_itself in pairs:
-            size = max(float(by_itself.norm()), RULE_ROUNDING * total)
-            error = float((by_rule[made.rows] - by_itself).norm()) / size if size else 0.0
-            if not error <= RULE_ROUNDING:  # NaN, too
+        total = float(norms_of_tensors(computed.gradients).norm())
+        # A tensor with hardly any gradient is mostly rounding: compare it with all tensors.
+        least = RULE_ROUNDING * total
+        tensors = zip(self._record.names, gradients, computed.gradients, strict=True)
+        for name, by_rule, independent in tensors:
+            norm = max(float(independent.norm()), least)
+            distance = float((by_rule[computed.rows] - independent).norm())
+            error = distance / norm if norm else 0.0
+            if not error <= RULE_ROUNDING:  # also if it is NaN
                 self._record.see("layer-rule", name, error)
 
-    def hold_norms(self, made: Made, norms: Any) -> None:
-        """Hold the norms that ghost clipping takes for examples against those of gradients."""
-        real = example_norms(made.gradients)
-        ratio = real / norms[made.rows].clamp(min=1e-12)
-        worst = float(ratio[(ratio - 1).abs().argmax()])
-        if abs(worst - 1) > RULE_ROUNDING and float(real.max()) > 0:
-            self._record.see("ghost-norm", number=worst)
+    def check_norms(self, computed: ExampleGradients, norms: Any) -> None:
+        """Compare the norms of examples in ghost clipping with those of independent gradients.
+
+        An example is left out if neither norm is finite: then the sum is not finite, either, and
+        the check "not-finite" reports it.
+        """
+        expected = example_norms(computed.gradients)
+        norm = norms[computed.rows]
+        is_close = (expected - norm).abs() <= RULE_ROUNDING * norm + _LEAST_NORM  # False for NaN
+        agrees = is_close & norm.isfinite()
+        is_wrong = ~agrees & (expected.isfinite() | norm.isfinite())
+        if not is_wrong.any():
+            return
+        ratios = expected[is_wrong] / norm[is_wrong].clamp(min=_LEAST_NORM)
+        # The farthest from 1; NaN only if no other ratio is wrong.
+        worst = (ratios - 1).abs().nan_to_num(nan=-1.0).argmax()
+        self._record.see("ghost-norm", number=float(ratios[worst]))
 
     def clear(self) -> None:
         """Forget the forward passes of the step that has ended."""
-        if self.beside is not None:
-            self.beside.clear()
+        if self.gradients is not None:
+            self.gradients.clear()

@@ -1,8 +1,8 @@
 """Trainings with FSDP2, where weights are spread over ranks, and each adds noise to its shards.
 
 No rank has a whole gradient. So at some steps the whole weights and the whole sum are put together
-on all ranks, each makes the gradients of its own examples beside, and the sum of these is what the
-sum before the noise must be.
+on all ranks, and each rank computes the gradients of its own examples independently. Clipped and
+added up over all ranks, they must give the sum before the noise.
 """
 
 from __future__ import annotations
@@ -16,20 +16,26 @@ from torch.distributed.tensor import DTensor
 from oraudit.records import Look
 from oraudit.records.clipping import EXACT, example_norms, weighted_sum
 from oraudit.records.factors import SMALL
-from oraudit.ways.opacus.beside import Beside, due
 from oraudit.ways.opacus.data_parallel import DistributedAudit
 from oraudit.ways.opacus.fingerprints import shard
 from oraudit.ways.opacus.harmless import harmless
+from oraudit.ways.opacus.independent_gradients import IndependentGradients, due
 from oraudit.ways.opacus.rules import Rules
 
-__all__ = ["ShardedAudit", "ShardedBeside", "whole"]
+__all__ = ["ShardedAudit", "ShardedGradients", "whole"]
 
 #: The most weights of a model that are put together on each rank to look at its clipping.
 MOST_WEIGHTS = 1_000_000
 
 
-class ShardedBeside(Beside):
-    """Makes gradients with whole weights; :attr:`whole` must have them, by the id of the shard."""
+class ShardedGradients(IndependentGradients):
+    """Computes gradients with the whole weights.
+
+    Attributes
+    ----------
+    whole
+        The whole weights by the ``id`` of their shards, to be set before :meth:`compute`.
+    """
 
     whole: dict[int, torch.Tensor]
 
@@ -37,7 +43,7 @@ class ShardedBeside(Beside):
         return self.whole[id(parameter)]
 
     def _through_graph(self, edge: Any, gradient: torch.Tensor) -> list[list[Any]]:
-        """Return nothing: backward passes of shards are those of all ranks."""
+        """Return no gradients: a backward pass of shards needs all ranks."""
         return []
 
 
@@ -53,7 +59,7 @@ class ShardedAudit(DistributedAudit):
 
     _shared = False
     _meeting_at = "scale_grad"
-    _beside_class = ShardedBeside
+    _gradients_class = ShardedGradients
 
     #: The sums of the step under way, where all ranks look at them together.
     _whole_sums: list[Any] | None = None
@@ -98,7 +104,7 @@ class ShardedAudit(DistributedAudit):
         return due(self.meeting.steps + 1) and self._numbers <= MOST_WEIGHTS
 
     def _look_together(self, *, watching: bool) -> None:
-        """Hold the sum of all ranks' shards against the examples' gradients on all ranks.
+        """Compare the sum of all ranks' shards with the examples' gradients on all ranks.
 
         All ranks call this in the same step, and each part of it that all take part in.
         """
@@ -108,37 +114,37 @@ class ShardedAudit(DistributedAudit):
         summed = whole(self._whole_sums or [p.grad for p in self._params])
         self._whole_sums = None
         added = torch.cat([tensor.reshape(-1) for tensor in summed]) * self._averaged
-        part = self._clip_beside(weights) if watching else None
+        part = self._clip_independently(weights) if watching else None
         total = torch.zeros_like(added) if part is None else part[0]
         norms = added.new_full((2,), torch.nan) if part is None else part[1]
         total = self.meeting.add_up(total)
         self._compare_sums(added, total, self.meeting.gather(norms))
 
     @harmless
-    def _clip_beside(self, weights: list[torch.Tensor]) -> Any:
+    def _clip_independently(self, weights: list[torch.Tensor]) -> Any:
         """Return the sum of this rank's clipped gradients, and the sum and the largest of norms."""
-        beside = self._rules.beside
-        if beside is None or self._parts != 1:
+        gradients = self._rules.gradients
+        if gradients is None or self._parts != 1:
             return None
-        assert isinstance(beside, ShardedBeside)
-        beside.whole = {id(p): weight for p, weight in zip(self._params, weights, strict=True)}
+        assert isinstance(gradients, ShardedGradients)
+        gradients.whole = {id(p): weight for p, weight in zip(self._params, weights, strict=True)}
         norms = self._model.per_sample_gradient_norms.detach()
-        made = self._rules.make(len(norms)) if self._is_due() else None
-        beside.whole = {}
-        if made is None:
+        computed = self._rules.compute(len(norms)) if self._is_due() else None
+        gradients.whole = {}
+        if computed is None:
             return None
-        self._rules.hold_norms(made, norms)
-        if not made.whole:
+        self._rules.check_norms(computed, norms)
+        if not computed.whole:
             return None
-        real = example_norms(made.gradients)
+        real = example_norms(computed.gradients)
         factors = (self._clip() / (real + SMALL)).clamp(max=1.0)
-        total = torch.cat([weighted_sum(gradient, factors) for gradient in made.gradients])
+        total = torch.cat([weighted_sum(gradient, factors) for gradient in computed.gradients])
         clipped = factors * real
         return total, torch.stack([clipped.sum(), clipped.max()])
 
     @harmless
     def _compare_sums(self, added: Any, total: Any, norms: Any) -> None:
-        """Note how far the sum is off, on the first rank, if all ranks have made gradients."""
+        """Note how far the sum is off, on the first rank, if all ranks have computed gradients."""
         self._rules.clear()
         if self.meeting.rank or bool(norms.isnan().any()):
             return

@@ -31,12 +31,12 @@ from oraudit.records.clipping import (
 )
 from oraudit.report import NotAsTold, alarms
 from oraudit.ways.opacus.accountant import Account, accountant_of
-from oraudit.ways.opacus.beside import Beside, due
 from oraudit.ways.opacus.chain import Chain, Looks
 from oraudit.ways.opacus.fingerprints import prints
 from oraudit.ways.opacus.generators import seed_of
 from oraudit.ways.opacus.harmless import harmless
 from oraudit.ways.opacus.hooks import remove_hooks, weak_hook
+from oraudit.ways.opacus.independent_gradients import IndependentGradients, due
 from oraudit.ways.opacus.model import (
     cloned,
     detached,
@@ -72,8 +72,8 @@ class WatchedSteps:
         The (ε, δ) that the training is said to have.
     """
 
-    #: The class that makes gradients beside.
-    _beside_class: type[Beside] = Beside
+    #: The class that computes gradients independently of the library.
+    _gradients_class: type[IndependentGradients] = IndependentGradients
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class WatchedSteps:
 
     @harmless
     def _note_forward(self, args: Any, kwargs: Any, output: Any) -> None:
-        """Note the examples that the model is given, and its output for gradients beside."""
+        """Note the examples that the model is given; keep the pass for independent gradients."""
         self._chain.stand()
         leaves = pytree.tree_leaves((args, kwargs))
         inputs = next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor)), None)
@@ -181,23 +181,23 @@ class WatchedSteps:
         if inputs is not None and inputs.ndim > axis:
             self._record.batches.add_inputs(inputs.movedim(axis, 0))
         if self._is_due():
-            assert self._rules.beside is not None
-            self._rules.beside.capture(args, kwargs, output)
+            assert self._rules.gradients is not None
+            self._rules.gradients.capture(args, kwargs, output)
 
     def _made_rules(self) -> Rules:
-        """Return what holds the layers' rules against gradients made beside."""
+        """Return the checks of the layers' rules against independent gradients."""
         if self._inner is None:
-            return Rules(None, self._record)
+            return Rules(None, self._record, "the model was not given")
         first = getattr(self._model, "batch_first", True)
         mean = self._optimizer.loss_reduction == "mean"
-        beside = self._beside_class(
+        gradients = self._gradients_class(
             self._inner, self._params, batch_axis=0 if first else 1, mean=mean
         )
-        return Rules(beside, self._record)
+        return Rules(gradients, self._record)
 
     def _is_due(self) -> bool:
-        """Return whether gradients are made beside in this step."""
-        return self._rules.beside is not None and due(self._record.step)
+        """Return whether gradients are computed independently in this step."""
+        return self._rules.gradients is not None and due(self._record.step)
 
     # ------------------------------------------------------------------------------- clipping
 
@@ -228,7 +228,7 @@ class WatchedSteps:
         if clips is None and self._parts == 1:
             self._record.around.note_norms(joined_norms(norms), self._clip())
         if self._is_due():
-            self._rules.hold_gradients(gradients)
+            self._rules.check_gradients(gradients)
         self._rules.clear()
 
     @harmless
@@ -240,20 +240,20 @@ class WatchedSteps:
             norms = example_norms([tensor.reshape(-1, 1) for tensor in tensors])
             if self._parts == 1:
                 self._record.around.note_norms(norms, self._clip())
-            self._hold_ghost(norms)
+            self._check_ghost(norms)
         self._rules.clear()
 
     def _after_accumulating(self, _kept: Any) -> None:
-        """Look at nothing: all was seen before."""
+        """Do nothing: all was seen before the call."""
 
-    def _hold_ghost(self, norms: Any) -> None:
-        """Hold the sum that ghost clipping has left, and its norms, against gradients."""
-        made = self._rules.make(len(norms)) if self._is_due() else None
-        if made is None:
+    def _check_ghost(self, norms: Any) -> None:
+        """Compare ghost clipping's sum, and its norms, with independent gradients."""
+        computed = self._rules.compute(len(norms)) if self._is_due() else None
+        if computed is None:
             return
-        self._rules.hold_norms(made, norms)
-        if made.whole:
-            self._note_look(made.gradients, [p.grad for p in self._params], self._clip())
+        self._rules.check_norms(computed, norms)
+        if computed.whole:
+            self._note_look(computed.gradients, [p.grad for p in self._params], self._clip())
 
     def _note_look(self, gradients: Any, added: Any, clip: Any, norms: Any = None) -> None:
         look: Look = look_at(self._record.step, gradients, added, clip, norms)

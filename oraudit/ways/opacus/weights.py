@@ -1,7 +1,7 @@
-"""The weights of a model beside the private steps: who moves them, and what else changes.
+"""The weights of a model between private steps: who moves them, and what else changes.
 
-Between two private steps nothing may move the private weights. Nothing without privacy may move
-other weights or buffers, nor may a parameter join the model later without a private optimizer.
+Between two private steps nothing may move the private weights. No step without noise may move the
+other weights or buffers, and no parameter may join the model later without a private optimizer.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from oraudit.ways.opacus.fingerprints import Watched, changed, prints
 
 __all__ = ["Weights"]
 
-#: After the first steps, parameters that joined the model are looked for in each tenth step.
+#: After the first steps, a survey looks for parameters that joined the model in each tenth step.
 SURVEY_EVERY = 10
+#: The first steps, in each of which a survey looks for them.
 SURVEYED_FIRST = 5
 
 
@@ -49,7 +50,8 @@ class Weights:
         self._at_begin: torch.Tensor | None = None
         self._after_step: torch.Tensor | None = None
         self._after_other: torch.Tensor | None = None
-        self._moves: list[tuple[int, Any, Any]] = []
+        # The step that ends a gap, and the fingerprints before and after the gap.
+        self._gaps: list[tuple[int, Any, Any]] = []
 
     @property
     def begun(self) -> bool:
@@ -67,19 +69,22 @@ class Weights:
         self._buffers.add(floats, 0)
 
     def before_step(self) -> None:
-        """Note whether the weights moved since the last step, or since another optimizer's."""
+        """Keep the fingerprints before and after the gap, which are compared at the end.
+
+        The gap began at the last private step, or at another optimizer's step since then.
+        """
         current = prints(self._parameters)
         before = self._after_step if self._after_other is None else self._after_other
         self._after_other = None
         if before is not None:
-            self._moves.append((self._record.step, before, current))
+            self._gaps.append((self._record.step, before, current))
 
     def after_step(self) -> None:
-        """Note the weights that a step has left."""
+        """Keep the fingerprints of the weights that a private step has left."""
         self._after_step = prints(self._parameters)
 
     def survey(self) -> None:
-        """Look for parameters that joined the model, in some of the steps."""
+        """Watch the parameters that joined the model; they are looked for in some steps only."""
         step = self._record.step
         if self._inner is None or (step > SURVEYED_FIRST and step % SURVEY_EVERY):
             return
@@ -104,11 +109,11 @@ class Weights:
         for name, parameter in self._inner.named_parameters():
             if id(parameter) in moved - self._private and name not in self._exposed:
                 self._exposed.add(name)
-                from_begin = name in self._others
+                from_begin = self._others.joined(name) == 0
                 self._record.see("unprivate-parameter" if from_begin else "late-parameter", name)
 
     def forget(self) -> None:
-        """Compare with no earlier weights: nobody knows whether the next move is a private step."""
+        """Compare with no earlier weights: from here on moves cannot be attributed."""
         self._after_step = None
         self._after_other = None
 
@@ -120,7 +125,7 @@ class Weights:
         return not changed(end, self._at_begin).any()
 
     def changes(self) -> list[Event]:
-        """Return what has changed that ought not to have, by the end."""
+        """Return events for all that changed and must not, compared at the end."""
         events = self._moved_outside()
         if self._inner is None or not self.begun:
             return events
@@ -133,12 +138,12 @@ class Weights:
 
     def _moved_outside(self) -> list[Event]:
         """Return the moves of private weights between two private steps."""
-        moves = list(self._moves)
+        gaps = list(self._gaps)
         before = self._after_step if self._after_other is None else self._after_other
         if before is not None:
-            moves.append((self._record.step, before, prints(self._parameters)))
+            gaps.append((self._record.step, before, prints(self._parameters)))
         events = []
-        for step, earlier, later in moves:
+        for step, earlier, later in gaps:
             moved = changed(earlier, later)
             if moved.any():
                 name = self._record.names[int(moved.argmax())]
@@ -146,10 +151,15 @@ class Weights:
         return events
 
     def _changed_parameters(self, parameters: dict[str, Any]) -> list[Event]:
-        """Return the parameters of no private optimizer that changed, or joined with gradients."""
+        """Return events for parameters outside every private optimizer.
+
+        They changed, or they joined late and have a gradient.
+        """
         events = []
         for name, joined in self._others.changes(parameters):
-            if name in self._exposed or hasattr(parameters[name], "summed_grad"):
+            # Opacus gives a clipped sum to the parameters of every private optimizer.
+            is_private = hasattr(parameters[name], "summed_grad")
+            if name in self._exposed or is_private:
                 continue
             if joined:
                 events.append(Event("late-parameter", joined, name))
@@ -162,9 +172,9 @@ class Weights:
         return events
 
     def state(self) -> list[tuple[int, Any, Any]]:
-        """Return the moves between steps, as a saved audit has them."""
-        return [(step, here(before), here(after)) for step, before, after in self._moves]
+        """Return the fingerprints around each gap, as a saved audit has them."""
+        return [(step, here(before), here(after)) for step, before, after in self._gaps]
 
     def load(self, state: Sequence[Sequence[Any]]) -> None:
         """Go on from what :meth:`state` has returned."""
-        self._moves = [(step, before, after) for step, before, after in state]
+        self._gaps = [(step, before, after) for step, before, after in state]

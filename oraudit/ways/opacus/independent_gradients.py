@@ -1,10 +1,10 @@
-"""The gradients of single examples, made again beside the library that trains.
+"""The gradients of single examples, computed independently of the library that trains.
 
 The model is run once more on each example alone, and its output is given the gradient that the
-training's loss gave it (``vmap`` of ``vjp``). Nothing of the library's own rules is used, so it
-can be held against them; and an example whose output changes when it is alone depends on the
-others of its batch. Where a model draws random numbers, as dropout does, two examples are sent
-through the graph of the whole batch instead, so that their random numbers are the same.
+training's loss gave it (``vmap`` of ``vjp``). This uses none of the library's own rules, so the
+rules can be compared with it; and an example whose output changes when it is alone depends on the
+others of its batch. If a model draws random numbers, as dropout does, two examples are sent through
+the graph of the whole batch instead, so that their random numbers are the same.
 """
 
 from __future__ import annotations
@@ -22,29 +22,30 @@ from torch.utils import _pytree as pytree
 
 from oraudit.ways.opacus.generators import untouched
 
-__all__ = ["Beside", "Made", "NotMade", "bare", "due"]
+__all__ = ["ExampleGradients", "IndependentGradients", "NotComputed", "bare", "due"]
 
-#: The most numbers to make at a time: 160 MB in single precision.
+#: The most numbers of gradients to compute at a time: 160 MB in single precision.
 MOST_NUMBERS = 40_000_000
 
-#: The largest move of an example's output by rounding, when it is alone, as a share of outputs.
+#: The largest move of an output that rounding explains when an example is run alone, as a share of
+#: the largest output.
 ROUNDING = 0.01
 
 
-class NotMade(Exception):
-    """The gradients could not be made; the report says why this was not looked at."""
+class NotComputed(Exception):
+    """The gradients could not be computed, for the reason that the report gives."""
 
 
 @dataclass(frozen=True)
-class Made:
-    """The gradients that were made beside.
+class ExampleGradients:
+    """The gradients of some examples of a batch.
 
     Attributes
     ----------
     gradients
-        For each tensor, the gradients of some examples.
+        For each tensor, the gradients of these examples, stacked.
     rows
-        The places of these examples in the batch.
+        The places of the examples in the batch.
     size
         The number of examples in the batch.
     mixed
@@ -62,7 +63,7 @@ class Made:
 
 
 def due(step: int) -> bool:
-    """Return whether to make gradients at a step: the first five, each 20th, later each 100th.
+    """Return whether to compute gradients at a step: the first five, each 20th, later each 100th.
 
     >>> [step for step in range(1, 301) if due(step)]
     [1, 2, 3, 4, 5, 20, 40, 60, 80, 100, 200, 300]
@@ -70,15 +71,15 @@ def due(step: int) -> bool:
     return step <= 5 or step % (20 if step < 100 else 100) == 0
 
 
-class Beside:
-    """Keeps a forward pass and the gradient of its output until the step that they belong to.
+class IndependentGradients:
+    """Keeps a step's forward pass and the gradient of its output, and computes gradients from them.
 
     Parameters
     ----------
     module
-        The model that is called, without what a library wraps it in.
+        The model that is called, without the wrapper of the library.
     parameters
-        The private ones.
+        The private parameters.
     batch_axis
         The axis of inputs along which examples lie.
     mean
@@ -113,7 +114,7 @@ class Beside:
         self._pairs: list[list[torch.Tensor]] = []
 
     def capture(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any) -> None:
-        """Keep a forward pass; its output's gradient is kept when it arrives."""
+        """Keep a forward pass, and wait for the gradient of its output."""
         self._calls += 1
         if self._calls > 1:
             return
@@ -127,30 +128,30 @@ class Beside:
                 leaf.register_hook(partial(self._arrive, self._generation, place))
 
     def _arrive(self, generation: int, place: int, gradient: torch.Tensor) -> None:
-        """Keep the gradient of an output, the first that arrives."""
+        """Keep the first gradient that arrives at an output."""
         if generation != self._generation or self._arrived[place] is not None:
             return
         self._arrived[place] = gradient.detach()
         if self._random and not self._pairs and len(gradient):
             self._pairs = self._through_graph(self._edges[place], gradient)
 
-    def make(self, most: int | None = None) -> Made:
-        """Return the gradients of at most ``most`` examples; raise NotMade where that cannot be."""
+    def compute(self, most: int | None = None) -> ExampleGradients:
+        """Return the gradients of at most ``most`` examples, or raise NotComputed."""
         if self._calls != 1:
-            raise NotMade(f"the model was called {self._calls} times in a step")
+            raise NotComputed(f"the model was called {self._calls} times in a step")
         places = [place for place, gradient in enumerate(self._arrived) if gradient is not None]
         if not places:
-            raise NotMade("no gradient arrived at the model's output")
+            raise NotComputed("no gradient arrived at the model's output")
         sizes = {tuple(output.shape[:1]) for output in self._outputs}
         if len(sizes) > 1 or () in sizes:
-            raise NotMade("the model's output has no row for each example")
+            raise NotComputed("the model's output has no row for each example")
         size = len(self._outputs[places[0]])
         if size == 0:
-            raise NotMade("the batch is empty")
+            raise NotComputed("the batch is empty")
         if self._pairs:
             rows = _two_of(size)
             gradients = [torch.stack(pair) for pair in zip(*self._pairs, strict=True)]
-            return Made(self._scaled(gradients, size), rows, size)
+            return ExampleGradients(self._scaled(gradients, size), rows, size)
         numbers = sum(parameter.numel() for parameter in self._parameters)
         room = max(MOST_NUMBERS // max(numbers, 1), 2)
         count = min(size, room, size if most is None else most)
@@ -160,10 +161,10 @@ class Beside:
             except RuntimeError as error:
                 if "random operation" in str(error):
                     self._random = True
-                    raise NotMade("the model draws random numbers") from error
-                raise NotMade(f"the model cannot be run on single examples: {error}") from error
+                    raise NotComputed("the model draws random numbers") from error
+                raise NotComputed(f"the model cannot be run on single examples: {error}") from error
 
-    def _alone(self, places: list[int], size: int, count: int) -> Made:
+    def _alone(self, places: list[int], size: int, count: int) -> ExampleGradients:
         module = bare(self._module)
         private = {id(parameter) for parameter in self._parameters}
         values = {name: self._value(p) for name, p in self._module.named_parameters()}
@@ -175,7 +176,7 @@ class Beside:
         leaves, shape = pytree.tree_flatten(self._inputs)
         mapped = [place for place, leaf in enumerate(leaves) if self._has_rows(leaf, size)]
         if not mapped:
-            raise NotMade("no input has a row for each example")
+            raise NotComputed("no input has a row for each example")
 
         def run(parameters: Mapping[str, torch.Tensor], inputs: list[Any]) -> tuple[Any, ...]:
             args, kwargs = pytree.tree_unflatten(inputs, shape)
@@ -201,9 +202,9 @@ class Beside:
             with torch.no_grad():
                 repeated = run(trained, list(leaves))
             if _apart(repeated, usual) > ROUNDING:
-                raise NotMade("the model's output is another one when it is run again")
+                raise NotComputed("the model's output is another one when it is run again")
         gradients = [pulled[names[id(parameter)]].detach() for parameter in self._parameters]
-        return Made(self._scaled(gradients, size), list(range(count)), size, mixed)
+        return ExampleGradients(self._scaled(gradients, size), list(range(count)), size, mixed)
 
     def _value(self, parameter: torch.Tensor) -> torch.Tensor:
         return parameter.detach()
@@ -215,10 +216,10 @@ class Beside:
         return [gradient * size for gradient in gradients] if self._mean else gradients
 
     def _through_graph(self, edge: Any, gradient: torch.Tensor) -> list[list[Any]]:
-        """Return the gradients of two examples through the batch's graph; [] where hooks forbid it.
+        """Return the gradients of two examples through the batch's graph; [] if hooks forbid it.
 
-        The hooks of Opacus are switched off for it; whatever else hooks into backward passes
-        would see one more, so then nothing is done.
+        The hooks of Opacus are switched off during this backward pass. Other hooks cannot be, and
+        would see a pass too many: then there are no gradients.
         """
         owner = _hooks_owner(self._module)
         hooked = [parameter for parameter in self._parameters if parameter._backward_hooks]
@@ -247,7 +248,7 @@ def bare(module: torch.nn.Module, twins: dict[int, Any] | None = None) -> torch.
     if id(module) in twins:
         return twins[id(module)]
     if isinstance(module, torch.jit.ScriptModule):
-        raise NotMade("the model is compiled by torch.jit")
+        raise NotComputed("the model is compiled by torch.jit")
     # Not the class's own __new__: that of a module in shards makes another module.
     twin: torch.nn.Module = object.__new__(module.__class__)
     twins[id(module)] = twin
@@ -261,7 +262,7 @@ def bare(module: torch.nn.Module, twins: dict[int, Any] | None = None) -> torch.
 
 
 def _bare_value(value: Any, twins: dict[int, Any]) -> Any:
-    """Return an attribute with bare modules in it, and no list or dictionary in common."""
+    """Return a copy of an attribute with bare modules in it, and new lists and dictionaries."""
     if isinstance(value, torch.nn.Module):
         return bare(value, twins)
     if type(value) in (list, tuple):
@@ -280,20 +281,20 @@ def _two_of(size: int) -> list[int]:
 
 
 def _apart(outputs: Sequence[torch.Tensor], usual: Sequence[torch.Tensor]) -> float:
-    """Return the largest difference over the largest number; NaN is equal to NaN only."""
+    """Return the largest difference over the largest output; NaN equals NaN and nothing else."""
     difference = max(_farthest(a, b) for a, b in zip(outputs, usual, strict=True))
     size = max(float(b.nan_to_num().abs().max()) for b in usual)
     return difference / size if size > 0 else difference
 
 
 def _farthest(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Return the largest difference of two tensors, infinite where only one of them is NaN."""
+    """Return the largest difference of two tensors, infinite if only one has a NaN there."""
     difference = torch.where(one.isnan() & other.isnan(), 0.0, (one - other).abs())
     return float(difference.nan_to_num(nan=torch.inf).max())
 
 
 def _hooks_owner(module: torch.nn.Module) -> Any:
-    """Return what holds the switch of Opacus's hooks; None if others have hooks, too."""
+    """Return the object with the switch of Opacus's hooks; None if others have hooks, too."""
     owners = set()
     for part in module.modules():
         for hook in (*part._forward_hooks.values(), *part._backward_hooks.values()):
