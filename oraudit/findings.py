@@ -16,7 +16,7 @@ CANNOT_TELL: Status = "cannot tell"
 
 @dataclass(frozen=True)
 class Finding:
-    """A fact that is not as the accountant was told.
+    """A fact that differs from what the accountant was told.
 
     Attributes
     ----------
@@ -27,13 +27,13 @@ class Finding:
     side
         "less private" or "safer" than what the accountant was told, or "side unknown".
     step
-        The first step that shows it, counting from 1; None if it is of the whole training.
+        The first step that shows it, counting from 1; None if it concerns the whole training.
     number, error, limit
         The measured number, its standard error, and the limit that it passed; None if it is exact.
     allowed_by
-        The name to pass as ``allow=`` if this is post-processing that is meant; else "".
+        The name to pass as ``allow=`` if this may be post-processing that is meant; else "".
     undecided
-        True if nothing can be told from this, as where the training took the audit off its chain.
+        True if it decides nothing, as when the training took the audit off its chain of methods.
     """
 
     name: str
@@ -50,22 +50,25 @@ class Finding:
     def status(self) -> Status:
         """The status that this finding alone gives an audit.
 
-        What is safer than told fails no training, and what may be post-processing accuses nobody.
+        A training that is safer than told does not fail, nor does one whose finding may be
+        post-processing that is meant.
         """
         if self.allowed_by or self.undecided:
             return CANNOT_TELL
         return PASSED if self.side == "safer" else FAILED
 
 
-def verdict(findings: Sequence[Finding], *, steps_seen: int, allow: Sequence[str] = ()) -> Status:
+def verdict(
+    findings: Sequence[Finding], *, anything_seen: bool, allow: Sequence[str] = ()
+) -> Status:
     """Return the status of an audit: the worst of its findings, or that nothing was seen.
 
-    >>> verdict([], steps_seen=0)
+    >>> verdict([], anything_seen=False)
     'cannot tell'
-    >>> verdict([Finding("noise-size", "no noise", "less private")], steps_seen=100)
+    >>> verdict([Finding("noise-size", "no noise", "less private")], anything_seen=True)
     'failed'
     """
-    if not steps_seen:
+    if not anything_seen:
         return CANNOT_TELL
     statuses = {
         finding.status

@@ -1,6 +1,7 @@
 """The neighbour test: honest steps move by at most C, broken ones are found without being known."""
 
 import copy
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -420,6 +421,26 @@ def test_pure_step_keeps_the_kind_of_arrays(precision):
     batch = torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
     state = {"weights": torch.ones(5, dtype=getattr(torch, precision)), "steps": [0]}
     assert neighbours_of(torch_step, state, batch, clip=1.0, scale=1.0).status == "passed"
+
+
+class Weights(NamedTuple):
+    matrix: np.ndarray
+    bias: np.ndarray
+
+
+def test_pure_step_with_named_tuples():
+    def step(state, batch, released=None):
+        if released is None:
+            norms = np.sqrt((batch.matrix**2).sum(1) + batch.bias**2)
+            factors = np.minimum(1, 1 / np.maximum(norms, 1e-12))
+            released = Weights(factors @ batch.matrix, factors @ batch.bias)
+        return released, Weights(state.matrix - released.matrix, state.bias - released.bias)
+
+    rng = np.random.default_rng(1)
+    batch = Weights(rng.normal(size=(30, 4)), rng.normal(size=30))
+    state = Weights(np.zeros(4), np.zeros(()))
+    with np.errstate(all="ignore"):
+        assert neighbours_of(step, state, batch, clip=1.0, scale=1.0).status == "passed"
 
 
 def test_pure_step_of_jax():

@@ -1,7 +1,7 @@
-"""The bound ε'(v, r) for ε-DP, by which every rule begins.
+"""The bound ε'(v, r) for ε-DP, from which the other rules start.
 
-If a mechanism is ε-DP, the number of right guesses is at most a binomial one, W ~ Bin(r, p(ε)). So
-the p-value of v right guesses is P[W >= v].
+If a mechanism is ε-DP, P[V >= v] is at most P[W >= v] for the number V of right guesses and a
+binomial W ~ Bin(r, p(ε)). So the p-value of v right guesses is P[W >= v].
 
 See the paper's Section 2, and Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training
 Run", NeurIPS 2023.
@@ -33,9 +33,9 @@ __all__ = [
     "refuse_positive_delta",
 ]
 
-#: No success probability that a double can hold has log-odds below this.
+#: The least log-odds to search: no success probability that a double can hold has smaller ones.
 _LEAST_LOG_ODDS = -745.0
-#: A tail that differs from β by no more than this, relatively, counts as equal to it.
+#: The largest relative difference at which a tail counts as equal to β.
 TIE = 1e-12
 
 
@@ -43,12 +43,12 @@ TIE = 1e-12
 def pure_p_value(
     v: int, r: int, epsilon: float, leak: float, least_b: float
 ) -> tuple[float, float]:
-    """Return P[W >= v] and its derivative in ε; the leak is taken to be 0."""
+    """Return P[W >= v] and its derivative in ε; ``leak`` and ``least_b`` are not used."""
     if v == 0:
         return 1.0, 0.0
     q, qc = odds(epsilon)
-    f, w, _ = tail_and_pmf(v, r, q, qc)
-    return f, v * w * qc  # d/dε P[Bin(r, q) >= v] = v P[Bin(r, q) = v] (1 - q)
+    f, pmf, _ = tail_and_pmf(v, r, q, qc)
+    return f, v * pmf * qc  # d/dε P[Bin(r, q) >= v] = v P[Bin(r, q) = v] (1 - q)
 
 
 pure_bounds, _p_values = by_search(pure_p_value)
@@ -58,9 +58,9 @@ pure_bounds, _p_values = by_search(pure_p_value)
 class Pure(Rule):
     """The paper's bound ε'(v, r) for ε-DP, that is, δ = 0.
 
-    It is proved for at most one-way feedback, and for any feedback but that of all other coins if
-    the number of guesses was fixed in advance: each guess is then right with probability at most
-    p(ε), whatever came before it.
+    It is proved for independent coins and at most one-way feedback. If the number of guesses was
+    fixed in advance, it is proved for all feedback except that of all other coins: each guess is
+    then right with probability at most p(ε), whatever came before it.
 
     >>> round(Pure().lower_bound(75, 100), 6)
     0.702214
@@ -85,7 +85,7 @@ class Pure(Rule):
 
 def refuse_positive_delta(rule: Rule, audits: Audits) -> None:
     """Raise an error unless δ = 0 in every row."""
-    delta = audits.d_in.max(initial=0)
+    delta = max(audits.d_in.max(initial=0), audits.d_out.max(initial=0))
     if delta > 0:
         raise ValueError(f"delta must be 0 for the {rule.name}, got delta={delta:g}")
 
@@ -100,7 +100,7 @@ def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) ->
     v, r : int or array
         The numbers of right guesses and of all guesses.
     beta : float or array
-        How often the limit may fail, in (0, 1).
+        The probability with which the limit may fail, in (0, 1).
 
     Examples
     --------

@@ -71,9 +71,10 @@ def hopping_counts(
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """Return the counts of :func:`simulate_hopping` for falling numbers of guesses.
+    """Return the counts of :func:`simulate_hopping` for each of some numbers of guesses.
 
-    ``norm`` is that of a canary's gradient; it is above 1 if gradients are not clipped.
+    These numbers fall. ``norm`` is the norm of a canary's gradient, in units of the clipping
+    threshold; it is above 1 if gradients are not clipped.
     """
     plan = _plan(dpsgd, dropping, norm)
     game = "one-run DP-SGD, hopping"
@@ -83,10 +84,11 @@ def hopping_counts(
 
 
 class _Plan(NamedTuple):
-    """The numbers that all trials share; ``table[t, b]`` is the table for step t and band b.
+    """The numbers that all trials share.
 
-    A table has a row of ``values``: the log-likelihood ratios at points that begin at its ``low``
-    and are ``step`` apart.
+    In step t, band b has ``widths[b]`` coordinates, each with ``loads[t, b]`` canaries, and its
+    log-likelihood ratios are in the table ``k = table_index[t, b]``: ``values[k]`` has them at the
+    points ``low[k]``, ``low[k] + spacing[k]``, ``low[k] + 2 * spacing[k]`` and so on.
     """
 
     n: int
@@ -95,9 +97,9 @@ class _Plan(NamedTuple):
     norm: float
     loads: NDArray[np.int64]
     widths: NDArray[np.int64]
-    table: NDArray[np.int64]
+    table_index: NDArray[np.int64]
     low: NDArray[np.float64]
-    step: NDArray[np.float64]
+    spacing: NDArray[np.float64]
     values: NDArray[np.float64]
 
 
@@ -107,7 +109,7 @@ def _plan(dpsgd: DpSgd, dropping: Dropping | None, norm: float) -> _Plan:
         raise ValueError(f"n must be at most {MOST_CANARIES}, got n={dpsgd.n}")
     distinct, index = np.unique(loads, return_inverse=True)
     tables = [ratio_table(load, dpsgd.sample_rate, dpsgd.sigma)[:3] for load in distinct.tolist()]
-    low, step, values = (np.array(part) for part in zip(*tables, strict=True))
+    low, spacing, values = (np.array(part) for part in zip(*tables, strict=True))
     return _Plan(
         n=dpsgd.n,
         sample_rate=dpsgd.sample_rate,
@@ -115,9 +117,9 @@ def _plan(dpsgd: DpSgd, dropping: Dropping | None, norm: float) -> _Plan:
         norm=norm,
         loads=loads,
         widths=widths,
-        table=index.reshape(loads.shape),
+        table_index=index.reshape(loads.shape),
         low=low,
-        step=step,
+        spacing=spacing,
         values=values,
     )
 
@@ -130,7 +132,7 @@ def _audits(plan: _Plan, ks: NDArray[np.int64], size: int, rng: Generator) -> ND
         certainty = np.abs(canaries.score)
         limit = np.partition(certainty, -ks[0])[-ks[0]]
         best = np.flatnonzero(certainty >= limit)
-        best = best[np.argsort(-certainty[best], kind="stable")[: ks[0]]]  # the first of equal ones
+        best = best[np.argsort(-certainty[best], kind="stable")[: ks[0]]]  # of ties the first
         is_right = (canaries.score[best] > 0) == canaries.coin[best]
         v[trial] = np.cumsum(is_right)[ks - 1]
     return v
@@ -147,8 +149,8 @@ class _Active(NamedTuple):
 def _hop(plan: _Plan, rng: Generator) -> _Active:
     """Simulate one training run, and return the canaries that are active in the end.
 
-    Toss the coins. Then in each step sort the active canaries by the size of their scores, and drop
-    those that the schedule no longer wants. The others take places, band by band: within a band
+    Toss the coins. Then in each step sort the active canaries by falling |score|, and drop those
+    that the schedule no longer wants. The others take places, band by band: within a band
     they lie in rows as wide as the band has coordinates, and each row is turned by a random amount.
     Draw batches and noise, and add to each score what its coordinate shows.
     """
@@ -159,6 +161,7 @@ def _hop(plan: _Plan, rng: Generator) -> _Active:
     spare = _Active(np.empty(n), np.empty(n, dtype=np.bool_))
     for i in range(n):
         canaries.coin[i] = rng.random() < 0.5
+    # One spare place: _line_up writes each canary's place, and moves on only if it is included.
     row = np.empty(n + 1, dtype=np.int32)
     column = np.empty(n + 1, dtype=np.int32)
     first = np.zeros(widths.size + 1, dtype=np.int64)
@@ -174,10 +177,10 @@ def _hop(plan: _Plan, rng: Generator) -> _Active:
         start = 0
         for band in range(widths.size):
             end = start + loads[t, band] * widths[band]
-            ones = slice(first[band], first[band + 1])
+            included = slice(first[band], first[band + 1])
             score = canaries.score[start:end]
-            table = plan.table[t, band]
-            _step(plan, table, score, row[ones], column[ones], widths[band], rng)
+            table = plan.table_index[t, band]
+            _step(plan, table, score, row[included], column[included], widths[band], rng)
             start = end
     return _Active(canaries.score[:active], canaries.coin[:active])
 
@@ -186,16 +189,17 @@ def _hop(plan: _Plan, rng: Generator) -> _Active:
 def _line_up(
     coin: Array, load: Array, widths: Array, row: Array, column: Array, first: Array
 ) -> None:
-    """Write down the rows and columns of the included canaries; those of band b from first[b]."""
-    place = ones = 0
+    """Write down the rows and columns of the included canaries, for band b from first[b] on."""
+    place = 0
+    included = 0
     for band in range(widths.size):
         for i in range(load[band]):
             for j in range(widths[band]):
-                row[ones] = i
-                column[ones] = j
-                ones += coin[place]  # without an unpredictable branch
+                row[included] = i
+                column[included] = j
+                included += coin[place]  # without an unpredictable branch
                 place += 1
-        first[band + 1] = ones
+        first[band + 1] = included
 
 
 @jit
@@ -204,23 +208,25 @@ def _step(
 ) -> None:
     """Simulate one step on the coordinates of a band, and add what it shows to the scores.
 
-    ``row`` and ``column`` are those of the included canaries: only they can be in a batch.
+    ``row`` and ``column`` belong to the included canaries: no others can be in a batch.
     """
     low = plan.low[table]
-    step = plan.step[table]
+    spacing = plan.spacing[table]
     values = plan.values[table]
     rows = score.size // width
     turn = rng.integers(0, width, rows)
     noisy = np.zeros(2 * width)  # twice, so that a turned row is contiguous
     # The gaps between members of a batch are geometric: jump from member to member.
-    gap = -1 / np.log1p(-plan.sample_rate)  # 0 for a full batch: no canary is left out
-    i = np.floor(gap * rng.standard_exponential())
-    while i < row.size:
-        noisy[column[int(i)] + turn[row[int(i)]]] += plan.norm
-        i += 1 + np.floor(gap * rng.standard_exponential())
+    mean_gap = -1 / np.log1p(-plan.sample_rate)  # 0 for a full batch: no canary is left out
+    # A float, as a jump may be larger than any integer.
+    position = np.floor(mean_gap * rng.standard_exponential())
+    while position < row.size:
+        member = int(position)
+        noisy[column[member] + turn[row[member]]] += plan.norm
+        position += 1 + np.floor(mean_gap * rng.standard_exponential())
     for j in range(width):
         y = noisy[j] + noisy[j + width] + plan.sigma * rng.standard_normal()
-        noisy[j] = noisy[j + width] = interpolate(values, low, step, y)
+        noisy[j] = noisy[j + width] = interpolate(values, low, spacing, y)
     for i in range(rows):  # in slices, which the compiler can add several numbers at a time
         row_score = score[i * width : (i + 1) * width]
         turned = noisy[turn[i] : turn[i] + width]
@@ -228,15 +234,15 @@ def _step(
             row_score[j] += turned[j]
 
 
-#: The keys by which :func:`_sort` sorts scores: to a thousandth, and up to 8.
+#: The number of keys by which :func:`_sort` sorts scores: to about a thousandth, and up to 8.
 _KEYS = 8192
-#: The keys for scores that differ by 1.
+#: The number of keys between two scores that differ by 1.
 _KEYS_PER_UNIT = 1024.0
 
 
 @jit
 def _sort(active: int, wanted: int, canaries: _Active, spare: _Active) -> None:
-    """Sort by the size of scores, by counting, and drop the canaries beyond ``wanted``."""
+    """Sort by falling |score|, with a counting sort, and keep the first ``wanted`` canaries."""
     place = np.zeros(_KEYS + 1, dtype=np.int64)
     for i in range(active):
         place[_key(canaries.score[i]) + 1] += 1
@@ -253,5 +259,5 @@ def _sort(active: int, wanted: int, canaries: _Active, spare: _Active) -> None:
 
 @jit
 def _key(score: float) -> int:
-    """Return the key of a score: the larger the score, the smaller."""
+    """Return the key of a score: the larger |score|, the smaller the key."""
     return _KEYS - 1 - int(min(abs(score) * _KEYS_PER_UNIT, _KEYS - 1.0))

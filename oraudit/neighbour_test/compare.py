@@ -209,7 +209,7 @@ def compare(
         text = "no example moves what is released: the step does nothing with this batch"
         findings["still"] = Finding("still", text, "side unknown", undecided=True)
     return NeighbourResult(
-        status=verdict(list(findings.values()), steps_seen=1),
+        status=verdict(list(findings.values()), anything_seen=True),
         findings=tuple(findings.values()),
         move=worst.move,
         example=worst.example,

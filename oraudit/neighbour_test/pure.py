@@ -65,6 +65,8 @@ class _PureTrial:
         self._state = state
         self._batch = batch
         self.names: Sequence[str] = ()
+        #: A release as the step returned it, whose structure other releases are put into.
+        self._form: Any = None
 
     def run(self, variant: Variant) -> Outcome:
         def varied(array: Any) -> Any:
@@ -76,11 +78,12 @@ class _PureTrial:
             released, state = self._step(state, batch)
             self._form = released
         else:
+            # The test calls the step without a release first, so the form is known.
             released, state = self._step(state, batch, _in_form(self._form, variant.instead[0]))
         arrays = [_numbers(leaf) for leaf in leaves(released)]
         self.names = _places(released)
-        left = zip(_places(state), leaves(state), strict=True)
-        return Outcome([arrays], {f"state{name}": _numbers(leaf) for name, leaf in left})
+        places = zip(_places(state), leaves(state), strict=True)
+        return Outcome([arrays], {f"state{place}": _numbers(leaf) for place, leaf in places})
 
     def explained(self, name: str) -> str:
         return ""
@@ -92,16 +95,18 @@ def _chosen(array: Any, keep: NDArray[np.int64]) -> Any:
 
 
 def _altered(array: Any, factor: float | None) -> Any:
-    """Return the array with its first example times the factor, if its numbers are real ones."""
+    """Return the array with its first example times the factor, if it is floating-point."""
     if factor is None or _numbers(array[:0]).dtype.kind != "f":
         return array
-    factors = np.ones((len(array), *[1] * (array.ndim - 1)))
+    # A factor for each example, with axes of length 1 to multiply the others.
+    axes = [1] * (array.ndim - 1)
+    factors = np.ones((len(array), *axes))
     factors[0] = factor
     return array * _like(factors, array)
 
 
 def _numbers(array: Any) -> NDArray[Any]:
-    """Return an array of NumPy, with double precision where numbers are real ones."""
+    """Return an array of NumPy, in double precision if it is floating-point."""
     if namespace(array) is not np:
         array = array.cpu()
         array = (array.double() if array.is_floating_point() else array).numpy()
@@ -110,7 +115,7 @@ def _numbers(array: Any) -> NDArray[Any]:
 
 
 def _like(numbers: NDArray[np.float64], array: Any) -> Any:
-    """Return numbers as an array of the same kind and precision as another one."""
+    """Return numbers in an array of the library and precision of another array."""
     if namespace(array) is not np:
         return array.new_tensor(numbers)
     if not hasattr(array, "dtype"):
@@ -124,8 +129,14 @@ def _mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(tree, Mapping):
         return {key: _mapped(value, change) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
-        return type(tree)(_mapped(value, change) for value in tree)
+        return _sequence_like(tree, [_mapped(value, change) for value in tree])
     return change(tree)
+
+
+def _sequence_like(example: Any, values: list[Any]) -> Any:
+    """Return values in a list or tuple of the type of another one, which may be a NamedTuple."""
+    kind = type(example)
+    return kind(*values) if hasattr(example, "_fields") else kind(values)
 
 
 def _in_form(form: Any, arrays: Release) -> Any:
@@ -134,10 +145,11 @@ def _in_form(form: Any, arrays: Release) -> Any:
 
     def filled(tree: Any) -> Any:
         if isinstance(tree, Mapping):
+            # In the order of leaves(), which sorts keys; then in the step's own order.
             filled_by_key = {key: filled(tree[key]) for key in sorted(tree)}
             return {key: filled_by_key[key] for key in tree}
         if isinstance(tree, list | tuple):
-            return type(tree)(filled(value) for value in tree)
+            return _sequence_like(tree, [filled(value) for value in tree])
         return _like(next(rest), tree)
 
     return filled(form)

@@ -1,7 +1,7 @@
-"""The hypotheses about a clipped sum that is off, each of which says what the sum would be.
+"""The hypotheses about a clipped sum that is off: each one predicts the sum.
 
 A hypothesis is a small function that guesses a factor for each example, or for each example and
-tensor.
+tensor. The prediction is the sum of the gradients times their factors.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ __all__ = [
     "tensor_left_out",
 ]
 
-#: The numbers γ of automatic clipping that are tried, beside 0.
+#: The numbers γ of automatic clipping to try besides 0.
 GAMMAS = (1e-6, 1e-4, 1e-3, 0.01, 0.1, 1.0)
 
 #: The sizes of groups whose means may be clipped.
@@ -50,8 +50,8 @@ GROUPS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 50, 64)
 #: The most examples for which a factor is fitted to each.
 MOST_FITTED = 1000
 
-#: The smallest eigenvalue of products of gradients, as a share of the largest, with which factors
-#: are fitted: below it gradients are too much alike.
+#: If the smallest eigenvalue of the matrix of products of gradients, as a share of the largest, is
+#: below this share, gradients are too alike to fit factors.
 ALIKE = 1e-10
 
 
@@ -61,7 +61,7 @@ def none_clipped(case: Case) -> Iterator[Guess]:
 
 
 def other_parts(case: Case) -> Iterator[Guess]:
-    """Guess that each tensor is clipped by itself, or all together, and C is not meant so."""
+    """Guess that tensors are clipped together, or each by itself, although C says the other."""
     if not case.flat:
         factors = capped(case.norm, case.bound)
         yield Guess("all tensors are clipped together at C, not each at its part", factors)
@@ -78,6 +78,7 @@ def tensor_left_out(case: Case) -> Iterator[Guess]:
 
 def kind_left_out(case: Case) -> Iterator[Guess]:
     """Guess that all vectors or matrices are left out of the norm, or are not clipped."""
+    # Axis 0 is the example: a vector's gradients have 2 axes, a matrix's 3.
     vectors = [k for k, gradient in enumerate(case.gradients) if gradient.ndim <= 2]
     matrices = [k for k, gradient in enumerate(case.gradients) if gradient.ndim > 2]
     yield from _left_out(case, vectors, "all vectors (biases) are")
@@ -89,15 +90,16 @@ def _left_out(case: Case, left: list[int], subject: str) -> Iterator[Guess]:
     if not 0 < len(left) < tensors:
         return
     clipped = [k for k in range(tensors) if k not in left]
-    unscaled = case.honest()
-    unscaled[:, left] = 1.0
+    # The tensors left are not clipped; the norm of the others includes them, or it does not.
+    unclipped_norm_of_all = case.honest()
+    unclipped_norm_of_all[:, left] = 1.0
     if case.flat:
         factors = capped(np.linalg.norm(case.norms[:, clipped], axis=1), case.bound)
         yield Guess(f"{subject} left out of the norm", factors)
-        apart = by_tensor(factors, case.norms)
-        apart[:, left] = 1.0
-        yield Guess(f"{subject} not clipped", apart)
-    yield Guess(f"{subject} not clipped", unscaled)
+        unclipped_norm_of_rest = by_tensor(factors, case.norms)
+        unclipped_norm_of_rest[:, left] = 1.0
+        yield Guess(f"{subject} not clipped", unclipped_norm_of_rest)
+    yield Guess(f"{subject} not clipped", unclipped_norm_of_all)
 
 
 def other_norms(case: Case) -> Iterator[Guess]:
@@ -114,15 +116,15 @@ def other_norms(case: Case) -> Iterator[Guess]:
     scaled = case.norm / max(len(case.norm), 1)
     text = "norms are those of gradients over the batch's size, not of gradients"
     yield Guess(text, capped(scaled, case.bound), alone=False)
-    sizes = [abs(precise_rows(gradient)) for gradient in case.gradients]
-    largest = np.stack([doubles(namespace(size).amax(size, 1)) for size in sizes]).max(0)
-    total = np.stack([doubles(size.sum(1)) for size in sizes]).sum(0)
+    absolute = [abs(precise_rows(gradient)) for gradient in case.gradients]
+    largest = np.stack([doubles(namespace(table).amax(table, 1)) for table in absolute]).max(0)
+    total = np.stack([doubles(table.sum(1)) for table in absolute]).sum(0)
     yield Guess("the largest number is clipped at C, not the norm", capped(largest, case.bound))
     yield Guess("the norm is the sum of absolute numbers", capped(total, case.bound))
 
 
 def automatic(case: Case) -> Iterator[Guess]:
-    """Guess that gradients are made of norm nearly C, large and small ones."""
+    """Guess that every gradient, large or small, is scaled to a norm of about C."""
     if not case.flat:
         return
     positive = np.maximum(case.norm, 1e-300)
@@ -140,13 +142,17 @@ def coarse_norms(case: Case) -> Iterator[Guess]:
         parts = np.stack([doubles((part**2).sum(1)) for part in coarse], axis=1)
         norms_by_tensor = half_precision(np.sqrt(parts).astype(np.float32), kind)
         stacked = np.sqrt((norms_by_tensor.astype(float) ** 2).sum(1))
+        # Half precision by tensor and again for all, for squares of all, or for the norm only.
         for norms in (stacked, np.sqrt(parts.sum(1)), case.norm):
             rounded = half_precision(norms.astype(np.float32), kind).astype(float)
             yield Guess(f"norms are computed in {kind}", capped(rounded, case.bound))
 
 
 def means_clipped(case: Case) -> Iterator[Guess]:
-    """Guess that means of a few examples are clipped; one more example may turn one round."""
+    """Guess that means of a few examples are clipped.
+
+    One example may reverse a mean, so the sum moves by up to 2 C.
+    """
     examples = len(case.norm)
     if not case.flat:
         return
@@ -161,6 +167,7 @@ def means_clipped(case: Case) -> Iterator[Guess]:
         norms = np.linalg.norm(norms_of(sums), axis=1)
         counts = members.sum(1)
         text = f"means of {size} examples are clipped, not examples"
+        # The last group may be smaller: its mean is over the full size, or over its own.
         for divisors in (np.full(len(counts), float(size)), counts):
             factors = (capped(norms / divisors, case.bound) / divisors)[groups]
             yield Guess(text, factors, alone=False, sensitivity=2.0)
@@ -190,16 +197,17 @@ def batch_clipped(case: Case) -> Iterator[Guess]:
     ones = np.ones(len(case.norm))
     share = case.fitted(case.sampled(ones), case.seen)
     factors = share * ones
-    size = sum(float((precise(total) ** 2).sum()) for total in case.added) ** 0.5
+    norm = sum(float((precise(total) ** 2).sum()) for total in case.added) ** 0.5
+    # The sum has norm C if it was clipped, n C if the mean was.
     for count in (1, len(case.norm)):
-        if abs(size / case.bound / max(count, 1) - 1) < 10 * case.tolerance:
+        if abs(norm / case.bound / max(count, 1) - 1) < 10 * case.tolerance:
             yield Guess("the batch is clipped as a whole, not each example", factors, alone=False)
     text = "all examples get the same factor: none is clipped by itself"
     yield Guess(text, factors, alone=False)
 
 
 def raw_sum_added(case: Case) -> Iterator[Guess]:
-    """Guess that the gradient before clipping is in the sum, too."""
+    """Guess that a multiple of the unclipped gradients is in the sum, too."""
     honest = case.honest()
     raw = case.sampled(np.ones(len(case.norm)))
     share = case.fitted(raw, case.seen - case.sampled(honest))
@@ -215,7 +223,7 @@ def constant_factor(case: Case) -> Iterator[Guess]:
     if abs(share * examples - 1) < 10 * case.tolerance:
         text = "the clipped sum is divided by the batch's own size, which is private"
         yield Guess(text, honest / examples, alone=False)
-    # A remainder of rounding is 0.
+    # A share within rounding counts as 0.
     share = share if abs(share) > case.tolerance else 0.0
     yield Guess(f"the clipped sum is multiplied by {share:.3g}", share * honest)
 
@@ -239,19 +247,19 @@ def another_clip(case: Case) -> Iterator[Guess]:
 
 
 def own_factors(case: Case) -> Iterator[Guess]:
-    """Guess a factor for each example by least squares; what it depends on is not known."""
+    """Guess a factor for each example by least squares, whatever it depends on."""
     examples = len(case.norm)
     if not 0 < examples <= min(MOST_FITTED, case.numbers // 2):
         return
     columns, target, _ = case.sample
     products = columns @ columns.T
-    sizes = np.linalg.eigvalsh(products)
-    if sizes[0] > ALIKE * sizes[-1]:
+    eigenvalues = np.linalg.eigvalsh(products)
+    if eigenvalues[0] > ALIKE * eigenvalues[-1]:
         factors = np.linalg.solve(products, columns @ target)
         yield Guess("some examples have another factor than C / norm", factors, alone=False)
 
 
-#: All hypotheses; of several that explain all steps, the first is named.
+#: All hypotheses; if several explain all steps, the report names the first.
 HYPOTHESES: tuple[Callable[[Case], Iterator[Guess]], ...] = (
     none_clipped,
     other_parts,

@@ -16,8 +16,7 @@ __all__ = ["judge", "judge_counts", "refused"]
 #: The statuses of findings in the order of reports: what decides the verdict stands first.
 _ORDER = (FAILED, CANNOT_TELL, PASSED)
 
-# Checks load SciPy's distributions and the accountant's compiler, which a training does without:
-# functions import them, and what needs them, when a result is asked for.
+# Imported inside functions: SciPy and the accountant are slow to load and needed only for a result.
 
 
 def judge(
@@ -29,9 +28,9 @@ def judge(
 ) -> Result:
     """Compare what was seen of a training with what its accountant was told.
 
-    ``counts`` of the canaries' right guesses may make the audit fail, but never pass.
-    ``unlooked`` is what the way in could not look at. ``allow`` has the names of findings that the
-    user declares to be post-processing; they stay in the report.
+    ``counts`` are the right guesses of canaries: they may add a failure, and decide nothing else.
+    ``unlooked`` lists what this integration could not inspect, and ``allow`` the names of findings
+    that are post-processing and meant; they stay in the report.
     """
     from oraudit.checks import findings
     from oraudit.report.contents import facts_of_training
@@ -41,24 +40,25 @@ def judge(
     unsorted = [*findings(seen), *refutations]
     # The sort is stable: causes stay before their consequences.
     ordered = tuple(sorted(unsorted, key=lambda finding: _ORDER.index(finding.status)))
-    # A refutation by counts needs no step that was seen.
-    status = verdict(ordered, steps_seen=seen.steps + len(refutations), allow=allow)
-    facts = partial(facts_of_training, status, seen, ordered, counts, unlooked, allow)
-    return Result(status, ordered, facts, counts)
+    # A refutation by the guesses stands even if no step was seen.
+    anything_seen = seen.steps > 0 or bool(refutations)
+    status = verdict(ordered, anything_seen=anything_seen, allow=allow)
+    make_facts = partial(facts_of_training, status, seen, ordered, counts, unlooked, allow)
+    return Result(status, ordered, make_facts, counts)
 
 
 def judge_counts(counts: "Counted", *, unlooked: Sequence[str] = ()) -> Result:
-    """Judge a training from the scores of its canaries alone.
+    """Judge a training by the scores of its canaries alone.
 
-    It passes only where a training with half the noise would have been found in most audits.
+    It passes only if most audits would have found a training with half the noise.
     """
     from oraudit.report.contents import facts_of_counts
     from oraudit.report.counts_verdict import findings_of, stated_findings, status_of
 
     findings = (*findings_of(counts), *stated_findings(counts))
     status = status_of(counts, findings)
-    facts = partial(facts_of_counts, status, findings, counts, unlooked)
-    return Result(status, findings, facts, counts)
+    make_facts = partial(facts_of_counts, status, findings, counts, unlooked)
+    return Result(status, findings, make_facts, counts)
 
 
 def refused(reason: str) -> Result:
