@@ -63,7 +63,9 @@ def table_is_a_product(together: float = 0.0, mechanism: DiscreteMechanism = _RE
     table = channel(mechanism, 2)
     single = channel(mechanism, 1)
     rows = {tuple(np.atleast_1d(o)): row for o, row in zip(table.outputs, table.table, strict=True)}  # type: ignore[arg-type]
-    part = {int(o[0]): row for o, row in zip(np.asarray(single.outputs), single.table, strict=True)}
+    # The factors: the rows of the table of one element.
+    one_element = np.asarray(single.outputs)
+    factor_rows = {int(o[0]): row for o, row in zip(one_element, single.table, strict=True)}
 
     def cases() -> Any:
         for o, row in rows.items():
@@ -71,7 +73,8 @@ def table_is_a_product(together: float = 0.0, mechanism: DiscreteMechanism = _RE
                 opposite = tuple(-int(x) for x in o)
                 flipped = rows[opposite][j] if opposite in rows else 0.0
                 mixed = (1 - together) * row[j] + together * flipped
-                entries = [part.get(int(x)) for x in o]
+                # A mechanism that is not local may have other outputs, or not one per element.
+                entries = [factor_rows.get(int(x)) for x in o]
                 factors = [
                     0.0 if entry is None else entry[int(b > 0)]
                     for entry, b in zip(entries, s, strict=False)
@@ -87,9 +90,9 @@ def level_of_randomized_response(rate: float = 1.0) -> Cases:
     """LRR_ε tells the truth with probability p(ε) on each element, and its privacy level is ε."""
     for epsilon, n in product((0.5, 1.0, 2.0), (1, 3)):
         table = randomized_response(n, p(rate * epsilon))
-        yield f"ε = {epsilon}, n = {n}", Channel(table).epsilon, epsilon
+        yield f"level, ε = {epsilon}, n = {n}", Channel(table).epsilon, epsilon
         of_library = channel(LocalRandomizedResponse(epsilon), n).table
-        yield f"ε = {epsilon}, n = {n}", float(np.abs(of_library - table).max()), 0.0
+        yield f"table, ε = {epsilon}, n = {n}", float(np.abs(of_library - table).max()), 0.0
 
 
 @definition("def:count-in-sets", "Definition 6.1")
@@ -110,11 +113,12 @@ def count_in_sets(s: int = 2, start: int = 0, last: str = "smaller") -> Cases:
             bits = np.roll((signed > 0).astype(int), -start)
             sets = [bits[i : i + s] for i in range(0, n, s)]
             if last == "left out":
-                sets = [one for one in sets if len(one) == s]
-            counts = [int(one.sum()) for one in sets]
-            yield f"n = {n}", float(len(counts)), float(len(row))
-            for a, b in zip(counts, row, strict=False):
-                yield f"n = {n}", float(a), float(b)
+                sets = [members for members in sets if len(members) == s]
+            counts = [int(members.sum()) for members in sets]
+            yield f"sets, n = {n}", float(len(counts)), float(len(row))
+            # Where the numbers of sets differ, the line above has said so.
+            for by_definition, of_library in zip(counts, row, strict=False):
+                yield f"count, n = {n}", float(by_definition), float(of_library)
 
 
 class _AlwaysOne:
@@ -206,14 +210,14 @@ def levels_of_the_examples(xrr: float = 1.0, laplace: float = 1.0, others: float
         x = np.linspace(-5, 5, 1001)
         density = [stats.laplace.logpdf(x, s, 2 / epsilon) for s in (-1, 1)]
         largest = float(np.abs(density[0] - density[1]).max())
-        yield f"LLP, ε = {epsilon:.3g}", largest, laplace * epsilon
+        yield f"LLP from densities, ε = {epsilon:.3g}", largest, laplace * epsilon
         largest_loss = np.abs(LocalLaplace(epsilon).privacy_loss(x, 1)).max()
-        yield f"LLP, ε = {epsilon:.3g}", float(largest_loss), epsilon
+        yield f"LLP from losses, ε = {epsilon:.3g}", float(largest_loss), epsilon
 
 
 @cache
 def _steps_of_training() -> tuple[float, float, int]:
-    """Mean, variance and number of movements of coordinates with two clipped elements."""
+    """The mean, variance and number of steps of coordinates that two elements share."""
     dpsgd = DpSgd(n=4000, d=2000, steps=1000, sample_rate=0.3, sigma=1.7)
     included = np.ones(4000, dtype=bool)
     rng = np.random.default_rng(5)
