@@ -1,4 +1,4 @@
-"""The best table of all private ones for a given end, by linear programs."""
+"""The private table with the largest mean worth, by linear programs."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -42,13 +42,15 @@ def largest_worth(
 ) -> float:
     """The largest mean worth over all mechanisms with these outputs and at most this profile.
 
-    ``worth(o, s)`` is that of output o for s, and the profile a list of (ε, D_in, D_out).
+    ``worth(o, s)`` is the worth of output o for dataset s, and the profile a list of
+    (ε, D_in, D_out).
     """
     datasets = list(product((-1, 1), repeat=n))
     place = {(o, s): j for j, (o, s) in enumerate(product(outputs, datasets))}
     pairs = [(o, s, i) for o, s in place for i in range(n)]
-    # The variables are the entries of the table, then the excesses; each excess has a row, which
-    # says how large it is, and each element of a dataset, at each ε, a row for its sum of excesses.
+    # The variables are the entries of the table, then an excess for each ε, entry and element. Its
+    # row says that it is at least the difference. Then each ε, dataset and element has a row: the
+    # sum of its excesses is at most D.
     size = len(place)
     excesses = len(profile) * len(pairs)
     sums = n * len(datasets)

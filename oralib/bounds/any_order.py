@@ -1,7 +1,7 @@
 """The any-order bound for (ε, δ)-DP, for guessers with full feedback and a number fixed in advance.
 
 The p-value is f + n δ c: f is the probability of v or more right of r guesses without a leak, and
-:mod:`oralib.bounds.crossing` finds c. For v = 1 and v = r it is the exact one.
+:mod:`oralib.bounds.crossing` finds c. For v = 1 and v = r it equals the exact p-value.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def _p_value(v: int, r: int, epsilon: float, leak: float, least_b: float) -> tup
 def any_order_p_value(v: int, r: int, epsilon: float, leak: float) -> float:
     """Return f + c n δ for v or more right of r guesses in any order, 1 < v < r.
 
-    A walk that is far ahead of what it needs counts as having met the line.
+    A walk that is far ahead of the line counts as having met it.
     """
     q, qc = odds(epsilon)
     line = np.empty(r + 1, dtype=np.int64)
@@ -54,8 +54,8 @@ _bounds, _p_values = by_search(_p_value)
 class AnyOrder(Rule):
     """The any-order bound for (ε, δ)-DP, for a number of guesses fixed in advance.
 
-    It is proved for any feedback but that of all other coins, since it allows for the best use of a
-    leak after whatever came before. There are at most 200,000 guesses. For δ = 0 it is
+    It is proved for all feedback except that of all other coins, since it allows for the best use
+    of a leak after any history. There are at most 200,000 guesses. For δ = 0 it is
     :class:`oralib.bounds.Pure`.
 
     >>> round(AnyOrder().lower_bound(75, 100, n=1000, delta=1e-4), 6)

@@ -1,9 +1,10 @@
 """The certified anytime bound for (ε, δ)-DP: it holds whenever guessing stops.
 
-Some right guesses are taken away, and β is a little smaller. The anytime bound of what is left is
-rounded down to a multiple of 0.001, and reported only if it has a certificate: right guesses of an
-(ε, δ)-DP mechanism meet the line of that bound with probability at most β. Otherwise the next
-smaller one is tried. The chapter *Making adaptive auditing valid* has the proof.
+Some right guesses are discounted, and β is made a little smaller. The anytime bound of the
+remaining guesses is rounded down to a multiple of 0.001. It is reported only if it has a
+certificate: right guesses of an (ε, δ)-DP mechanism meet the line of this bound with probability at
+most β. Otherwise the next smaller multiple is tried. The chapter *Making adaptive auditing valid*
+has the proof.
 """
 
 from dataclasses import dataclass

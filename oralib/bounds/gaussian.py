@@ -262,7 +262,7 @@ def _excess_log_delta(t: Any, mu: Any, log_delta: Any) -> Any:
     """Return log of the δ of μ-GDP at ε = μ t + μ² / 2, minus ``log_delta``.
 
     It is δ = P[N > t] (1 - R(t + μ) / R(t)), with Mills's ratio R(t) = P[N > t] / φ(t), so that
-    neither large ε nor tiny δ lose digits.
+    it keeps its digits for large ε and for tiny δ.
     """
 
     def mills(x: Array) -> Array:  # over R(0), a factor by which it could overflow

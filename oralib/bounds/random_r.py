@@ -70,9 +70,9 @@ class RandomR(Rule):
     ----------
     expected : Counts or int, optional
         The counts of a pilot run, or of trials of a simulation, or just the number of guesses that
-        is expected. Never those of the audit itself. The bound is valid whatever is expected, and
-        large if it comes true. By default b is made for 60 guesses, and it is at least
-        n δ / (0.6 β) instead of n δ / (0.8 β): larger, in case there are more.
+        is expected; never the counts of the audit itself. The bound is valid whatever is expected,
+        and large if the expectation comes true. By default b is made for 60 guesses, and it is at
+        least n δ / (0.6 β) instead of n δ / (0.8 β): larger, in case there are more guesses.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def _b_at_zero(r: int, beta: float) -> float:
 
 
 def _best_b(v: int, r: int, leak: float, beta: float) -> float:
-    """Return the b with the largest mean bound for nine counts around those of a pilot.
+    """Return the b with the largest mean bound for nine counts around the pilot's counts.
 
     For the very counts of the pilot, B at their exact bound would be best.
     """

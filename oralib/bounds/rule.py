@@ -27,13 +27,14 @@ class Audits:
     v, r, n : array
         Right guesses, all guesses, and elements.
     d_in, d_out : array
-        The δ of (ε, δ)-DP in either direction, which are the same but for general hypotheses.
+        The δ of (ε, δ)-DP in either direction. They differ for general hypotheses only.
     leak : array
         What all elements together may leak to right guesses, n δ if guesses are of both sides.
     beta : array
         How often the bound may fail.
     planned : array
-        The leak that a plan was made for: of the random-r and the certified anytime bound.
+        The leak that the audit was planned for; only the random-r and the certified anytime bound
+        use it.
     r_in : int or None
         The number of guesses that say "included", if the counts are of balanced coins.
     """
@@ -76,7 +77,7 @@ class Rule(ABC):
         delta: ArrayLike = 0.0,
         beta: ArrayLike = 0.05,
     ) -> Any:
-        """Return a lower bound on ε: it exceeds the true one with probability at most β.
+        """Return a lower bound on ε, which exceeds the true ε with probability at most β.
 
         Parameters
         ----------
@@ -90,7 +91,7 @@ class Rule(ABC):
         delta : float or array
             The δ of (ε, δ)-DP, in [0, 1].
         beta : float or array
-            How often the bound may fail, in (0, 1).
+            The probability with which the bound may fail, in (0, 1).
         """
         shape, audits, _ = self._admit(v, r, n, delta, beta)
         return float_if_single(self.bounds(audits).reshape(shape))
@@ -105,7 +106,7 @@ class Rule(ABC):
         delta: ArrayLike = 0.0,
         beta: ArrayLike = 0.05,
     ) -> Any:
-        """Return a p-value of (ε, δ)-DP: if that is true, it is at most α with probability ≤ α.
+        """Return a p-value of (ε, δ)-DP: for such a mechanism it is ≤ α with probability ≤ α.
 
         Parameters
         ----------
@@ -145,7 +146,7 @@ class Rule(ABC):
         beta: ArrayLike,
         **others: Any,
     ) -> tuple[tuple[int, ...], Audits, list[Array]]:
-        """Check arguments; return their shape together, the audits, and the other columns."""
+        """Check arguments; return their common shape, the audits, and the other columns."""
         betas, deltas = arguments.betas_and_deltas(beta, delta)
         counts = v if isinstance(v, Counts) else None
         if counts is not None:
@@ -207,14 +208,14 @@ class Rule(ABC):
 
 
 def pure_is_proved(counts: Counts) -> bool:
-    """Return whether ε'(v, r) is a bound for δ = 0, as almost all rules are for δ = 0."""
+    """Return whether ε'(v, r) is a bound for δ = 0; almost every rule equals it for δ = 0."""
     if counts.coins != "independent" or counts.feedback == "all others":
         return False
     return counts.r_fixed or counts.feedback in ("none", "one-way")
 
 
 def exact_is_proved(counts: Counts, delta: float) -> bool:
-    """Return whether a bound is proved that needs a fixed number of guesses only for δ > 0."""
+    """Return whether the exact bound is proved: with δ > 0 the number of guesses must be fixed."""
     if not pure_is_proved(counts):
         return False
     return delta == 0 or (counts.r_fixed and counts.feedback != "full")

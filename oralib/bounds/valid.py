@@ -99,9 +99,9 @@ def valid_lower_bound(
         The δ of (ε, δ)-DP, in [0, 1].
     expected : Counts or int, optional
         If r was not fixed in advance: the counts of a pilot run, or of trials of a simulation, or
-        just the number of guesses that is expected. Never those of the audit itself. The bound is
-        valid whatever is expected, and large if it comes true; by default it is made for 60
-        guesses.
+        just the expected number of guesses; never the counts of the audit itself. The bound is
+        valid whatever is expected, and large if the expectation comes true; by default it is made
+        for 60 guesses.
 
     Examples
     --------
@@ -168,8 +168,8 @@ def p_values(
     in. For (ε, δ)-DP both are δ. Its p-value is valid for any mechanism for which it is true.
 
     ``planned`` is what all elements may leak in the hypothesis that the audit was planned for, if
-    that is another one: a p-value must not depend on what came out, so b and the right guesses to
-    take away, where the number of guesses is open, come from the plan alone.
+    this is another hypothesis. If the number of guesses is open, b and the number of right guesses to discount
+    come from this plan alone, since they must not depend on the outcome.
     """
     columns = np.broadcast_arrays(
         np.atleast_1d(counts.v),

@@ -55,7 +55,7 @@ class TrainingVerdict:
     noise : float or None
         An upper limit for the noise in units of the stated noise, if rate, steps and clipping were
         as stated; None if nothing is known, or if the claim is a profile. It is below 1 only if the
-        training is refuted, and the two together fail with probability β at most.
+        training is refuted, and both together fail with probability at most β.
     beta : float
         The probability with which the verdict may fail.
 
@@ -208,7 +208,7 @@ class TrainingTest:
     def _point(self) -> tuple[int | None, int]:
         """The least number of right guesses that refutes, and the index of ε' in the profile.
 
-        If the number of guesses is open, ε' is the best for the number that is expected.
+        If the number of guesses is open, ε' is the best one for the expected number.
         """
         if self.guesses is None:
             pilot = pilot_of(self.n, self.expected)
@@ -297,7 +297,7 @@ class TrainingTest:
 
 
 def _least_passing(passes: Callable[[float], bool]) -> float | None:
-    """Return the least number that passes, a hundredth too large at most; None if none up to 64."""
+    """Return the least number that passes, at most 1% too large; None if none up to 64 does."""
     high = 1.0
     factor = 2.0
     if passes(high):

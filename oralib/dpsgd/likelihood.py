@@ -1,15 +1,15 @@
 """The most likely guess for canaries that stay on their coordinates, from sums or from all steps.
 
 A coordinate has s canaries, m of them included. Its noisy gradients give a likelihood for m;
-then each canary is included with probability E[m / s]. The likelihood is that of the sum,
+then each canary is included with probability E[m / s]. The guesser uses the likelihood of the sum,
 
     y = N + σ √T Z,   N ~ Bin(m T, sample rate),
 
-or the product of those of the T steps, each y_t = Bin(m, sample rate) + σ Z. The steps determine
-the sum, so they say at least as much.
+or the product of the likelihoods of T steps, each y_t = Bin(m, sample rate) + σ Z. The steps
+determine the sum, so they say at least as much.
 
-With one-way feedback the guesser skips the least promising element and is shown its coin, again and
-again, until only k elements are left; it guesses those.
+With one-way feedback the guesser skips the least promising element and is shown its coin. It
+repeats this until k elements are left, and guesses them.
 """
 
 from collections.abc import Sequence
@@ -101,11 +101,11 @@ def likelihood_counts(
 class LikelihoodTables(NamedTuple):
     """The log-likelihoods of a noisy gradient, and the logarithms of factorials.
 
-    Row m of ``values`` is for m included elements; its points begin at ``low``, ``step`` apart.
+    Row m of ``values`` is for m included elements, at the points ``low``, ``low + spacing``, ...
     """
 
     low: float
-    step: float
+    spacing: float
     values: NDArray[np.float64]
     factorials: NDArray[np.float64]
 
@@ -118,20 +118,20 @@ def likelihood_tables(s: int, draws: int, sample_rate: float, noise: float) -> L
     reach = 8 * sqrt(noise**2 + s * draws * sample_rate)
     low = -reach
     high = s * draws * sample_rate + reach
-    step = (high - low) / (POINTS - 1)
-    values = _log_likelihoods(s, draws, sample_rate, noise, low, step)
-    return LikelihoodTables(low, step, values, np.array([lgamma(i + 1) for i in range(s + 1)]))
+    spacing = (high - low) / (POINTS - 1)
+    values = _log_likelihoods(s, draws, sample_rate, noise, low, spacing)
+    return LikelihoodTables(low, spacing, values, np.array([lgamma(i + 1) for i in range(s + 1)]))
 
 
 @jit
 def _log_likelihoods(
-    s: int, draws: int, sample_rate: float, noise: float, low: float, step: float
+    s: int, draws: int, sample_rate: float, noise: float, low: float, spacing: float
 ) -> Array:
     values = np.empty((s + 1, POINTS))
     for m in range(s + 1):
         first, weight = log_weights(m * draws, sample_rate)
         for i in range(POINTS):
-            values[m, i] = log_mixture(low + i * step, first, weight, noise)
+            values[m, i] = log_mixture(low + i * spacing, first, weight, noise)
     return values
 
 
@@ -179,7 +179,7 @@ def log_likelihoods(y: Array, tables: LikelihoodTables) -> Array:
     likelihood = np.zeros((y.shape[1], tables.values.shape[0]))
     for j, m in np.ndindex(likelihood.shape):
         for t in range(y.shape[0]):
-            likelihood[j, m] += interpolate(tables.values[m], tables.low, tables.step, y[t, j])
+            likelihood[j, m] += interpolate(tables.values[m], tables.low, tables.spacing, y[t, j])
     return likelihood
 
 

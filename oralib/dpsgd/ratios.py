@@ -58,9 +58,9 @@ def log_mixture(y: float, first: int, weight: Array, noise: float) -> float:
 
 
 @jit
-def interpolate(values: Array, low: float, step: float, y: float) -> float:
+def interpolate(values: Array, low: float, spacing: float, y: float) -> float:
     """Return a table's value at y, linear between its points and beyond its ends."""
-    x = (y - low) / step
+    x = (y - low) / spacing
     entry = min(max(int(x), 0), values.size - 2)
     x -= entry
     return (1 - x) * values[entry] + x * values[entry + 1]
@@ -72,26 +72,26 @@ def ratio_table(
 ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]]:
     """Tabulate the log-likelihood ratio of a noisy gradient for one of its ``load`` canaries.
 
-    Returns the first point of the table and its step, the log-likelihood ratios, included against
-    excluded, and the log-densities without the canary, up to a constant. Each of the other canaries
-    of the coordinate is in the batch with probability sample_rate / 2.
+    Returns the first point of the table and the spacing of points, the log-likelihood ratios,
+    included against excluded, and the log-densities without the canary, up to a constant. Each of
+    the other canaries of the coordinate is in the batch with probability sample_rate / 2.
     """
     mean = (load - 1) * sample_rate / 2
     reach = 8 * sqrt(sigma**2 + mean) + 1
     low = mean - reach
-    step = 2 * reach / (POINTS - 1)
-    return low, step, *_log_ratios(load, sample_rate, sigma, low, step)
+    spacing = 2 * reach / (POINTS - 1)
+    return low, spacing, *_log_ratios(load, sample_rate, sigma, low, spacing)
 
 
 @jit
 def _log_ratios(
-    load: int, sample_rate: float, sigma: float, low: float, step: float
+    load: int, sample_rate: float, sigma: float, low: float, spacing: float
 ) -> tuple[Array, Array]:
     first, weight = log_weights(load - 1, sample_rate / 2)
     ratio = np.empty(POINTS)
     density = np.empty(POINTS)
     for i in range(POINTS):
-        y = low + i * step
+        y = low + i * spacing
         density[i] = log_mixture(y, first, weight, sigma)
         gain = log_mixture(y - 1, first, weight, sigma) - density[i]
         if sample_rate == 1:

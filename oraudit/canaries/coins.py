@@ -38,7 +38,7 @@ class Coins:
     """
 
     def __init__(self, n: int, seed: int | None = None) -> None:
-        # Here, as a training without canaries does without that library.
+        # Imported here, so that a training without canaries need not load oralib.
         from oralib.ground.streams import stream
 
         self._stream = stream

@@ -94,7 +94,7 @@ def judge_scores(
 def judge_guesses(
     guesses: ArrayLike, truth: ArrayLike, setup: Setup, *, planned: int | None = None
 ) -> Counted:
-    """Judge guesses that somebody has made; nan, or 0 beside 1 and -1, is no guess.
+    """Judge guesses that somebody has made; nan is no guess, nor is 0 if guesses are 1 and -1.
 
     ``planned`` is the number of guesses that was fixed before the audit, of which missing ones
     count as wrong; without it the output may have decided it, and the bound allows for that.

@@ -101,8 +101,8 @@ class Counted:
     adjacency
         ``"add-remove"`` of one example, or ``"replace"`` by another.
     share_of_norm
-        How large the canaries are beside the noise of a step, as norms: the root of their expected
-        number in a step over that of all numbers of the noise; None if they are in no sum.
+        The size of the canaries as a share of the noise of a step, both as norms: the root of the
+        expected number of canaries in a step over the norm of the noise; None if they are in no sum.
     sees
         How the scores were made, in words.
     formula

@@ -1,18 +1,19 @@
 """The exact law of right guesses at canaries that have a weight each.
 
-In a step a canary adds 1 to its weight, in units of the clipping threshold, if it is included and
-in the batch; with noise y is seen there. The score of a canary is the sum over the steps of
+In a step a canary adds 1 to the sum at its weight, in units of the clipping threshold, if it is
+included and in the batch; the sum with noise is y. The score of a canary is the sum over steps of
 
     L(y) = log(1 - q + q exp((2 y - 1) / (2 σ²))),
 
-its log-likelihood ratio if σ is the noise. The noise that a score *assumes* may differ from the one
-that there is. The law of a sum over steps is a product of characteristic functions, taken back by
-one Fourier transform.
+its log-likelihood ratio if σ is the noise. The noise that a score *assumes* may differ from the
+actual noise. The law of a sum over steps is computed from a product of characteristic functions, by
+one inverse Fourier transform.
 
-The k canaries with scores farthest from 0 are guessed, each by the sign of its score; or, if all
-guesses say "in", the k of largest scores. Given the score of the k-th, the k - 1 before it are
-independent draws of the law beyond it. So right guesses are binomial but for one coin, and the
-probability to be beyond the k-th is a beta variable: one integral is left.
+The guesser guesses the k canaries with scores farthest from 0, each by the sign of its score; or,
+if all guesses say "in", the k canaries with the largest scores. Given the k-th of these scores, the
+k - 1 scores before it are independent draws of the law beyond it. So the number of right guesses is
+binomial plus one coin, for the k-th guess; and the probability to be beyond the k-th score is a
+beta variable, over which one integral remains.
 
 Of one canary in a million something is known to about 1e-12; weights that interfere with each other
 are not covered.
@@ -125,9 +126,9 @@ def score_law(
     training
         What was stated, in stretches.
     share : float
-        The noise that there is, as a share of what was stated.
+        The actual noise, as a share of what was stated.
     assumed : float or None
-        The noise that scores assume, as a share of what was stated; by default that there is.
+        The noise that scores assume, as a share of what was stated; by default the actual noise.
     """
     assumed = share if assumed is None else assumed
     points = _TABLE
@@ -174,7 +175,10 @@ class _Step:
         return _Step(part.steps, score, (included, left_out))
 
     def table(self, kind: int, width: float, points: int) -> Reals:
-        """Return the law of one step on a circle; two points share each y, to keep the mean."""
+        """Return the law of one step on a circle of points.
+
+        The mass of each y is shared by the two points around its score, which keeps the mean.
+        """
         place = self.score / width
         left = np.floor(place).astype(np.int64)
         part = place - left
@@ -199,7 +203,7 @@ class _Step:
 
 
 def _range(steps: Sequence[_Step]) -> tuple[float, float]:
-    """Return an interval with 0, outside of which hardly any score is, by Chernoff's bound."""
+    """Return an interval around 0 with nearly all scores, by Chernoff's bound."""
     low = 0.0
     high = 0.0
     for kind in (0, 1):
@@ -217,14 +221,14 @@ def _range(steps: Sequence[_Step]) -> tuple[float, float]:
 class Tails:
     """The probabilities that a canary is guessed right, and wrong, if guesses are beyond a level.
 
-    The levels fall, so that both probabilities rise, to those of guessing every canary.
+    The levels fall, so both probabilities rise; at the last level every canary is guessed.
     """
 
     right: Reals
     wrong: Reals
 
     def right_within(self, share: Any) -> Reals:
-        """Return the probability to be in this share of surest guesses, and right."""
+        """Return the probability of being right and among this share of the surest guesses."""
         return np.asarray(np.interp(share, self.right + self.wrong, self.right))
 
 
@@ -235,7 +239,7 @@ def tails(
     assumed: float | None = None,
     side: GuessSide = "both",
 ) -> Tails:
-    """Compute how often guesses are right and wrong; the parameters are those of `score_law`."""
+    """Compute the probabilities of right and wrong guesses, for the arguments of `score_law`."""
     law = score_law(training, share, assumed)
     if side == "in":
         included = np.cumsum(law.included[::-1]) / 2
@@ -266,7 +270,8 @@ class RightGuesses:
     weight : array
         The weight of each of some values of the k-th score.
     accuracy, last : array
-        How often a guess before the k-th is right, and how often the k-th is, by these values.
+        For each of these values, the probability that a guess before the k-th is right, and that
+        the k-th is right.
     """
 
     k: int

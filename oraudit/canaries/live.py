@@ -2,11 +2,11 @@
 
 A canary is an example whose gradient is ±C on one weight of the model's own. It has a fair coin,
 which says whether it is in the data, and a coin in each step, which says whether it is in the
-batch. What is in the batch joins the clipped sum before the noise, and stays in it.
+batch. The canaries of a batch join the clipped sum before the noise, and stay in it.
 
 What the guesser sees of a canary in a step is y = sign · (noisy - a) / C at its weight. There a is
-the data's clipped sum, taken before canaries join: were it found by taking canaries off again, it
-would depend on their secret coins, and the bound would not hold.
+the data's clipped sum, copied before canaries join. If it were computed later, by subtracting the
+canaries, it would depend on their secret coins, and the bound would not be valid.
 """
 
 import math
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oraudit.canaries.coins import Coins
-from oraudit.canaries.places import Places, lying, sent, spread
+from oraudit.canaries.places import Places, contiguous_copy, spread, to_device
 from oraudit.canaries.ratios import Ratios
 from oraudit.records import Told
 from oraudit.records.arrays import namespace
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from oralib import Training
     from oraudit.canaries.counted import Counted
 
-__all__ = ["Canaries", "TooMany", "lying", "spread"]
+__all__ = ["Canaries", "TooMany", "contiguous_copy", "spread"]
 
 #: The scores of canaries, in words for the report.
 SEES = "the noisy sum at one weight for each canary, and the noise that is seen there"
@@ -58,13 +58,13 @@ class Canaries:
     seed
         The seed of all coins; None for one from the operating system.
     own
-        The first of the tensors that are here, and the one after the last, where other processes
-        have the others; None if all are here.
+        The numbers of the first tensor in this process and of the one after the last; None if all
+        tensors are in this process.
 
     Attributes
     ----------
     unusable
-        Why :meth:`counted` has returned nothing; empty otherwise.
+        The reason why :meth:`counted` has returned None; empty otherwise.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class Canaries:
         self._ratios = Ratios(self.coins.signs)
         self._rates: list[float] = []
         self._sigmas: list[float] = []
-        # Whether each canary has the clip of all tensors.
+        # True while every canary has a gradient of norm C, not of its own tensor's clip.
         self._whole = True
-        # The step under way: the sums of the data at the canaries' weights, the canaries here that
-        # joined, and the clip, their sizes, the rate and the divisor.
+        # Of the step under way: the data's sums at the canaries' weights; the canaries in this
+        # process that joined; and the clip, the sizes of canaries, the rate and the divisor.
         self._before: Any = None
         self._here = np.zeros(0, np.int64)
         self._joined: tuple[float, Any, float, float] | None = None
@@ -126,9 +126,9 @@ class Canaries:
         rate
             The probability of each canary to be in the batch.
         divisor
-            What the sums are divided by, if they are averages over processes.
+            The divisor of the sums, if they are averages over processes.
         adds
-            False where another process adds the same canaries to the sum of all.
+            False if another process adds the same canaries to the sum of all.
         """
         sizes = None
         if isinstance(clip, int | float):
@@ -146,14 +146,14 @@ class Canaries:
             self.places.add(tensors, self._row(tensors, together / divisor, sizes))
 
     def restore(self, tensors: Sequence[Any]) -> list[Any]:
-        """Copy the sums as they were before canaries joined this step: for looks at clipping.
+        """Copy the sums as they were before canaries joined this step, to look at clipping.
 
-        Nothing of this enters a score.
+        The copies do not enter a score.
         """
         return self.places.with_row(tensors, self._before)
 
-    def holds(self, tensors: Sequence[Any]) -> bool:
-        """Return whether these are the sums that canaries have joined; it waits for the device."""
+    def are_joined(self, tensors: Sequence[Any]) -> bool:
+        """Return whether canaries have joined these sums; this waits for the device."""
         if not len(self._here):
             return True
         moves = self.places.take(tensors) - self._before
@@ -161,7 +161,7 @@ class Canaries:
         return bool((along_signs > 0).sum() > len(self._here) / 2)
 
     def look(self, noisy: Sequence[Any]) -> Any:
-        """Return the noisy sums minus those of the data, at the canaries here, in C."""
+        """Return the noisy sums minus the data's sums, in C, at the canaries of this process."""
         assert self._joined is not None
         clip, _, _, divisor = self._joined
         return (self.places.take(noisy) - self._before) * (divisor / clip)
@@ -172,7 +172,7 @@ class Canaries:
         Parameters
         ----------
         seen
-            What :meth:`look` has returned, of all processes.
+            The results of :meth:`look` of all processes, joined.
         sigma
             The told deviation of the noise, in C.
         """
@@ -186,19 +186,19 @@ class Canaries:
         self._joined = None
 
     def _row(self, tensors: Sequence[Any], clip: float, sizes: Any) -> Any:
-        """Return what the canaries here add to the sums, a number for each."""
+        """Return for each canary of this process the number that it adds to the sums."""
         signs = self._signs_here(tensors)
         if namespace(tensors[0]) is np:
             row = np.zeros(len(signs))
             row[self._here] = clip * signs[self._here]
             return row if sizes is None else sizes * row
-        chosen = sent(self._here, signs.device)
+        chosen = to_device(self._here, signs.device)
         row = signs.new_zeros(len(signs))
         row.index_copy_(0, chosen, signs.index_select(0, chosen) * clip)
-        return row if sizes is None else row * sent(np.float32(sizes), signs.device)
+        return row if sizes is None else row * to_device(np.float32(sizes), signs.device)
 
     def _signs_here(self, tensors: Sequence[Any]) -> Any:
-        """Return the signs of the canaries here, where the tensors are."""
+        """Return the signs of the canaries of this process, on the device of the tensors."""
         return self._ratios.signs_like(tensors[0])[self.places.own]
 
     # ------------------------------------------------------------------------------------- result
@@ -226,7 +226,7 @@ class Canaries:
         claim
             The (ε, δ) that the training is said to have.
         beta
-            How often each of the two statements may fail.
+            The probability with which each of the two statements may fail.
         """
         from oraudit.canaries.count import judge_scores
         from oraudit.canaries.setup import Setup
@@ -256,7 +256,7 @@ class Canaries:
             self.unusable = str(reason)
             return None
         if counted.test is not None and not self._whole:
-            # The law of right guesses is that of canaries with a gradient of C.
+            # The power is computed for gradients of norm C; these canaries have smaller ones.
             counted = replace(counted, test=replace(counted.test, power={}))
         self._judged = {key: counted}
         return counted
@@ -266,7 +266,7 @@ class Canaries:
         from oralib import Training
 
         steps = [(step.sigma, step.rate) for step in told]
-        # A step that has its noise and was not told yet is one of the training.
+        # A step that has its noise belongs to the training before the accountant is told of it.
         steps += list(zip(self._sigmas, self._rates, strict=True))[len(steps) :]
         stretches: list[Training] = []
         for (sigma, rate), drawn in zip(steps, self._rates, strict=False):
@@ -281,7 +281,7 @@ class Canaries:
         return tuple(stretches)
 
     def share_of_norm(self) -> float | None:
-        """Return the size of the canaries beside the noise, as roots of their mean squares."""
+        """Return the size of the canaries as a share of the noise, both as root mean squares."""
         noise = self.weights * sum(sigma**2 for sigma in self._sigmas)
         return math.sqrt(self.n * sum(self._rates) / 2 / noise) if noise > 0 else None
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from oraudit.records.arrays import namespace
 
-__all__ = ["Places", "lying", "sent", "spread"]
+__all__ = ["Places", "contiguous_copy", "spread", "to_device"]
 
 
 class Places:
-    """The weights of n canaries, as far as their tensors are in this process.
+    """The weights of n canaries, of which this process may have only some.
 
     Parameters
     ----------
@@ -24,16 +24,16 @@ class Places:
     sizes
         The numbers of weights of all tensors.
     tensors_here
-        The first tensor that is here, and the one after the last.
+        The numbers of the first tensor in this process, and of the one after the last.
 
     Attributes
     ----------
     own
-        The canaries that are here.
+        The canaries of this process.
     counts
-        The number of canaries in each tensor here.
+        The number of canaries in each tensor of this process.
     slices
-        The weights of the canaries in each tensor here; None where it has none.
+        The weights of the canaries in each of these tensors; None for a tensor without canaries.
     """
 
     def __init__(self, n: int, sizes: Sequence[int], tensors_here: tuple[int, int]) -> None:
@@ -74,7 +74,7 @@ class Places:
 
     def with_row(self, tensors: Sequence[Any], row: Any) -> list[Any]:
         """Copy tensors, with a row of numbers at the canaries' weights."""
-        copies = [lying(tensor) for tensor in tensors]
+        copies = [contiguous_copy(tensor) for tensor in tensors]
         for view, piece in zip(self._views(copies), self._pieces(row), strict=True):
             view[:] = piece
         return copies
@@ -114,15 +114,15 @@ def spread(n: int, sizes: Sequence[int]) -> list[int]:
 
 
 def _strided(size: int, count: int) -> slice | None:
-    """Return some places of a tensor, evenly spread; None for none."""
+    """Return ``count`` places of a tensor, evenly spread; None if there are none."""
     if not count:
         return None
     stride = size // count
     return slice(0, count * stride, stride)
 
 
-def lying(array: Any) -> Any:
-    """Copy an array or tensor; the numbers of the copy lie in a row."""
+def contiguous_copy(array: Any) -> Any:
+    """Return a copy of an array or tensor that is contiguous in memory."""
     if namespace(array) is np:
         return np.array(array, order="C")
     import torch
@@ -130,8 +130,8 @@ def lying(array: Any) -> Any:
     return array.clone(memory_format=torch.contiguous_format)
 
 
-def sent(numbers: Any, device: Any) -> Any:
-    """Send numbers of the host to a device, without waiting for it."""
+def to_device(numbers: Any, device: Any) -> Any:
+    """Return numbers of the host as a tensor on a device, without waiting for the device."""
     import torch
 
     tensor = torch.from_numpy(numbers)

@@ -1,9 +1,9 @@
 """The scores of canaries in a sum: log-likelihood ratios of being in the data, added step by step.
 
 A canary is seen in a step as y = sign · (noisy - a) / C at its weight, where a is the data's
-clipped sum. The step adds log(1 - q + q exp((2y - 1) / 2s²)) to its score, with the noise s that is
-seen: the running mean of the median |y|. Any score is valid; one with the stated noise finds
-little, if the noise is another one.
+clipped sum. The step adds log(1 - q + q exp((2y - 1) / 2s²)) to its score. Here s is the noise that
+is seen, by the running mean of the median |y|. Any score is valid; but one that assumes the stated
+noise would find little if the noise is another one.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oraudit.canaries.places import sent
+from oraudit.canaries.places import to_device
 from oraudit.records.arrays import namespace
 
 __all__ = ["Ratios"]
@@ -20,10 +20,10 @@ __all__ = ["Ratios"]
 #: The median of the absolute value of a standard normal number.
 NORMAL_MEDIAN = 0.6744897501960817
 
-#: The noise that is seen counts as at least this share of the told one.
+#: The least noise that scores assume, as a share of the told noise.
 LEAST_SHARE = 0.01
 
-#: The largest number of canaries whose median is taken: a GPU takes long for more.
+#: The most canaries from which the median is taken: a GPU takes long for more.
 MEDIAN_OF = 8192
 
 
@@ -40,7 +40,7 @@ class Ratios:
     steps
         The number of steps so far.
     least
-        The sum over steps of log(1 - q), which all ratios have and ``above`` has not.
+        The sum over steps of log(1 - q), which is a part of every ratio and not in ``above``.
     above
         The ratios above ``least``.
     share
@@ -61,7 +61,7 @@ class Ratios:
         Parameters
         ----------
         seen
-            The noisy sums minus those of the data at the canaries' weights, in C.
+            The noisy sums minus the data's sums, in C, at the canaries' weights.
         sizes
             The sizes of the canaries in C; None if all are 1.
         rate
@@ -89,7 +89,7 @@ class Ratios:
         self.least += absent
 
     def _add_tensors(self, seen: Any, sizes: Any, rate: float, scale: float) -> None:
-        """Do the same in few calls, none of which waits for the device."""
+        """Add a step as :meth:`_add_arrays` does, in few calls that do not wait for the device."""
         import torch
 
         with torch.no_grad():
@@ -101,7 +101,7 @@ class Ratios:
             if sizes is None:
                 ratio = y.sub_(0.5)
             else:
-                size = sent(np.float32(sizes), seen.device)
+                size = to_device(np.float32(sizes), seen.device)
                 ratio = size * (y - size / 2)
             odds, absent = _log_odds(rate)
             x = ratio.mul_(noise.pow_(-2))
@@ -113,7 +113,7 @@ class Ratios:
         return -(-len(self._signs) // MEDIAN_OF)
 
     def signs_like(self, array: Any) -> Any:
-        """Return the signs where an array or tensor is, and keep all ratios there."""
+        """Return the signs on the device of an array or tensor, and move all ratios to it."""
         if namespace(array) is np:
             return self._signs
         import torch

@@ -1,7 +1,7 @@
 """The numbers around the chain of a step: its clip, its scale and its learning rate.
 
-None of these may follow the batch, so beside each of them are numbers of the batch that it could
-follow. What an audit could not see of a step is NaN.
+None of these may follow the batch. So numbers of the batch that they could follow are kept for each
+step, too. A number that the audit could not see is NaN.
 """
 
 from collections.abc import Sequence
@@ -28,30 +28,33 @@ class Around:
         The norm that gradients are clipped at, the optimizer's noise multiplier, and its learning
         rate.
     factor
-        The gradient that the optimizer steps with is this multiple of the noisy sum.
+        The multiple of the noisy sum that comes nearest to the used gradient, with which the
+        optimizer steps.
     off
-        The part of that gradient that is no multiple of the noisy sum: one minus their cosine.
+        The distance of the used gradient from any multiple of the noisy sum: one minus the cosine
+        of the two.
     kept
-        The part of the noise that is in that gradient, beside the whole clipped sum.
+        The noise in the used gradient, as a share of the noise that belongs to the clipped sum in
+        it: 1 if the noisy sum is used as it is, 0 if the noise was taken off.
     rest
-        The part that is neither noise nor clipped sum in it, as a share of its norm.
+        The part of the used gradient that is neither clipped sum nor noise, as a share of its norm.
     felt
-        The correlation of the weights' move with the noise, where it was looked at.
+        The correlation of the weights' move with the noise, at the steps where moves are kept.
     noisiness
-        The correlation of the noisy sum with the noise, there.
+        The correlation of the noisy sum with the noise at these steps.
     clean
-        One minus the absolute cosine of that move and the clipped sum.
+        One minus the absolute cosine of the weights' move and the clipped sum at these steps.
     numbers
-        The size of the sample of them that was compared.
+        The size of the sample from which these three are computed.
     size
         The number of examples in the batch.
     raw
         The norm of the batch's gradient before clipping.
     mean, median, middle, largest
-        The statistics of the norms of the examples' gradients; the median is a norm of theirs, the
-        middle may lie between two.
+        The statistics of the norms of the examples' gradients. For an even number of them the
+        median is the lower of the two in the middle, and ``middle`` is their mean.
     nearest
-        The distance of the nearest of these norms from the clip, as a share of it.
+        The distance of the clip from the nearest of these norms, as a share of the clip.
     """
 
     clip: Reals
@@ -77,20 +80,21 @@ class Around:
 NAMES = tuple(field.name for field in fields(Around))
 
 
-#: The smallest part of noise in a noisy sum with which moves without noise are told apart.
+#: The smallest correlation of the noisy sum with its noise at which a move without noise shows.
 LEAST_NOISE = 0.1
 
-#: The fewest numbers of a tensor in a sample with which it is like its clipped sum by no chance.
+#: The fewest numbers of a tensor in a sample: with fewer its move may be like its clipped sum by
+#: chance.
 FEWEST_OF_A_TENSOR = 32
 
 
 def move_numbers(
     move: Any, clipped: Any, noise: Any, tensors: Sequence[slice] = ()
 ) -> dict[str, Any]:
-    """Return what is kept of a move of weights, beside the clipped sum and noise of its step.
+    """Compare a move of weights with the clipped sum and the noise of its step.
 
-    One tensor of many may move without noise, so ``clean`` is that of the tensor that is nearest
-    to it, in units of the noise of all.
+    One tensor of many may move without noise. So ``clean`` is computed for each tensor, too, scaled
+    by how noisy the tensor is compared with all, and the smallest one is returned.
 
     >>> noise = np.array([1.0, 0.0])
     >>> kept = move_numbers(np.array([0.0, -2.0]), np.array([0.0, 1.0]), noise)
@@ -113,7 +117,7 @@ def move_numbers(
 
 
 def _known(number: Any, known: Any) -> Any:
-    """Return the number, where it is known and no NaN; else infinity. It stays where it is."""
+    """Return the number if it is known and not NaN, else infinity, on the device that it is on."""
     xp = namespace(number)
     return xp.where(known & (number == number), number, xp.full_like(number, np.inf))
 
@@ -198,14 +202,14 @@ def _numbers(step: dict[str, Any]) -> dict[str, float]:
 
 
 def _parts(products: NDArray[np.float64]) -> dict[str, float]:
-    """Return how the gradient that is used consists of the clipped sum and the noise.
+    """Decompose the used gradient into clipped sum and noise.
 
-    ``products`` are those of these three with each other.
+    ``products`` has the inner products of the used gradient, the clipped sum and the noise.
     """
     used, clipped, noise = products
     product = used[1] + used[2]
     squares = clipped[1] + 2 * clipped[2] + noise[2]
-    # Least squares: the multiples of the clipped sum and of the noise that come nearest.
+    # Least squares: the multiples of clipped sum and noise that come nearest to the used gradient.
     determinant = clipped[1] * noise[2] - clipped[2] ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         of_clipped = (used[1] * noise[2] - used[2] * clipped[2]) / determinant
@@ -214,7 +218,7 @@ def _parts(products: NDArray[np.float64]) -> dict[str, float]:
         return {
             "factor": float(product / squares),
             "off": float(1 - product / np.sqrt(squares * used[0])),
-            # What is left of single-precision numbers that cancel is nothing.
+            # Single-precision numbers that cancel leave a rounding error, which is rounded to 0.
             "kept": float(np.round(of_noise / of_clipped, 7)),
             "rest": float(np.sqrt(np.maximum(rest, 0) / used[0])),
         }

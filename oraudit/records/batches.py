@@ -29,7 +29,7 @@ class Batches:
     sizes
         The number of examples of each step; None where that is not known.
     fingerprints
-        One for each example of each step; None if no inputs were given, or inputs of no examples.
+        For each step, one number for each example; None if the inputs do not match the examples.
     """
 
     sizes: tuple[int | None, ...]
@@ -39,7 +39,7 @@ class Batches:
 class BatchRecord:
     """Collects the parts of a step's batch, as memory may hold only some of it at a time.
 
-    ``comparable`` is set to False where equal examples need not have equal inputs, as with
+    ``comparable`` is set to False if an example may have other inputs when it comes again, as with
     random augmentation: then fingerprints tell nothing.
     """
 
@@ -65,7 +65,7 @@ class BatchRecord:
 
     @property
     def inputs(self) -> list[Any] | None:
-        """The fingerprints of the step under way; None if they are not those of its examples."""
+        """The fingerprints of the step under way; None if there is not one for each example."""
         complete = sum(len(part) for part in self._parts) == self._size
         return list(self._parts) if complete else None
 
@@ -76,7 +76,7 @@ class BatchRecord:
         self.forget_step()
 
     def forget_step(self) -> None:
-        """Forget the batch of the step under way, which nobody saw to its end."""
+        """Forget the batch of the step under way, whose end was not seen."""
         self._size = None
         self._parts = []
 
@@ -98,7 +98,7 @@ class BatchRecord:
 
 
 def fingerprints(inputs: Any) -> Any:
-    """Return a number for each example of a batch, where the batch is.
+    """Return a number for each example of a batch, on the batch's device.
 
     >>> a, b, c = fingerprints(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
     >>> bool(a == c), bool(a == b)
@@ -126,7 +126,7 @@ def _weights(number: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=8)
 def _weights_on(device: Any, number: int) -> Any:
-    """Return the weights on a device; they are sent there once, as the host waits for that."""
+    """Return the weights on a device; they are cached, as the host waits for each transfer."""
     import torch
 
     return torch.from_numpy(_weights(number)).to(device)

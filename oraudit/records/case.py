@@ -37,12 +37,12 @@ class Guess:
     factors
         A factor for each example, or for each example and tensor.
     alone
-        True if the factor of an example depends on nothing but the example. Otherwise the other
-        examples change with it, and what it adds bounds nothing.
+        True if the factor of an example depends on that example alone. Otherwise the example also
+        changes what others add, so its own part bounds nothing.
     gradients
         The gradients that are multiplied, if they are not the examples' own.
     sensitivity
-        The largest move of the sum by one example, in C, if this is more than what it adds.
+        The largest move of the sum by one example, in C, if it is more than what the example adds.
     """
 
     text: str
@@ -98,7 +98,7 @@ class Case:
 
     @cached_property
     def sample(self) -> tuple[Reals, Reals, NDArray[np.int64]]:
-        """The numbers of the gradients in the sample, those of the sum, and the tensor of each."""
+        """The sample: columns of the gradients, the same places of the sum, and their tensors."""
         room = max(SAMPLE // len(self.gradients), 8)
         columns = []
         sums = []
@@ -128,12 +128,12 @@ class Case:
         return self.sample[1]
 
     def fitted(self, model: Reals, target: Reals) -> float:
-        """Return the multiple of a part of the sum that comes nearest to another one."""
+        """Return the factor with which ``model`` comes nearest to ``target``."""
         square = float(model @ model)
         return float(model @ target) / square if square > 0 else 0.0
 
     def misses(self, factors: Reals) -> float:
-        """Return how far the sampled sum is from these factors', as a share of what is added."""
+        """Return the distance between the sampled sum and the prediction, over the norms added."""
         total = float(lengths(factors, self.norms).sum())
         return float(np.linalg.norm(self.sampled(factors) - self.seen)) / max(total, 1e-300)
 
@@ -155,7 +155,7 @@ class Case:
         return distance**0.5 <= allowed
 
     def sensitivity(self, guess: Guess) -> float | None:
-        """Return how far one example moves the sum, in C; None if it may be further than seen."""
+        """Return how far one example moves the sum, in C; None if others might move it further."""
         norms = self.norms if guess.gradients is None else norms_of(guess.gradients)
         largest = float(lengths(guess.factors, norms).max(initial=0.0)) / self.bound
         largest = max(largest, guess.sensitivity)

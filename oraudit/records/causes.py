@@ -1,7 +1,7 @@
 """The causes of a clipped sum that is off: hypotheses that give the very sum that was seen.
 
-A guess is a cause only if the gradients times its factors add up to that sum, up to rounding. What
-several hypotheses explain at one step, other steps tell apart.
+A guess is a cause only if the gradients times its factors add up to the sum that was seen, up to
+rounding. Several hypotheses may explain one step; other steps decide between them.
 """
 
 from collections.abc import Sequence

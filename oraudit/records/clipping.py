@@ -1,7 +1,7 @@
 """The effect of clipping at the steps that were looked at, example by example.
 
-A look needs the gradient of each example, so it is taken at some steps only. It holds what was
-added to the sum against the sum of clipped gradients, computed here again from the gradients.
+A look needs the gradient of each example, so it is taken at some steps only. It compares what was
+added to the sum with the sum of clipped gradients, computed here again from the gradients.
 """
 
 import math
@@ -95,10 +95,10 @@ def look_at(
     clip: float | Sequence[float],
     norms: Sequence[Any] | None = None,
 ) -> Look:
-    """Hold what was added to the sum against the gradients of the examples, clipped at ``clip``.
+    """Compare what was added to the sum with the gradients of the examples, clipped at ``clip``.
 
-    With a clip for each tensor, each is clipped by itself, and C is the norm of all clips. Norms
-    are those of :func:`tensor_norms`: who has them gives them, as they take time.
+    With a clip for each tensor, each is clipped by itself, and C is the norm of all clips.
+    ``norms`` is what :func:`tensor_norms` returns, if it was computed before.
     """
     norms = tensor_norms(gradients) if norms is None else norms
     xp = namespace(norms[0])
@@ -109,13 +109,13 @@ def look_at(
         factors = [_cap(norm, limit) for norm, limit in zip(norms, clip, strict=True)]
         bound = sum(float(limit) ** 2 for limit in clip) ** 0.5
     clipped = joined_norms([f * norm for f, norm in zip(factors, norms, strict=True)])
-    apart = [
+    differences = [
         weighted_sum(gradient, factor) - total.reshape(-1)
         for gradient, factor, total in zip(gradients, factors, added, strict=True)
     ]
-    squares = sum((part * part).sum() for part in apart)
+    squares = sum((part * part).sum() for part in differences)
     largest = clipped.max() if len(clipped) else clipped.sum()
-    # All numbers in one go, as each may have to wait for a device.
+    # All numbers in one transfer, as each transfer waits for the device.
     distance, total, longest = xp.stack([squares**0.5, clipped.sum(), largest]).tolist()
     error = distance / total if total > 0 else distance
     tolerance = _rounding(gradients) + SMALL / bound

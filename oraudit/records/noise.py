@@ -1,8 +1,8 @@
 """The noise of each step, of which a few sums for each tensor and a sample are kept.
 
 The noise of a step is what was added to the clipped sum, noisy minus clipped. Everything is in
-units of the standard deviation that the accountant was told, so if all is well the noise
-consists of independent standard normal numbers. They stay where the tensors are until the
+units of the standard deviation that the accountant was told, so the noise of an honest training
+consists of independent standard normal numbers. What is kept stays on the tensors' device until the
 training has ended: nothing waits for a device.
 """
 
@@ -27,7 +27,7 @@ HEADS = 512
 #: The most numbers that are kept of the beginning of one tensor.
 HEAD = 64
 
-#: The steps that are measured before their numbers are summed up together, in fewer calls.
+#: The steps that are measured before the numbers of all of them are summed up in one call.
 TOGETHER = 16
 
 Reals = NDArray[np.float64]
@@ -95,7 +95,7 @@ class Noise:
 
 
 class NoiseRecord:
-    """Keeps a few numbers of each step's noise, where its tensors are."""
+    """Keeps a few numbers of each step's noise, on the device of its tensors."""
 
     def __init__(self) -> None:
         self._sizes: list[int] = []
@@ -124,7 +124,7 @@ class NoiseRecord:
         self._units.append(deviation if deviation > 0 else 1.0)
 
     def _bench_for(self, clipped: Sequence[Any], noisy: Sequence[Any]) -> Any:
-        """Return a bench, which measures like tensors of PyTorch fast; None for other tensors."""
+        """Return a bench, which measures tensors of PyTorch of one kind fast; None for others."""
         if namespace(clipped[0]) is np:
             return None
         if self._bench is None:
@@ -221,9 +221,9 @@ def step_numbers(
 ) -> tuple[tuple[Any, ...], Any, Any]:
     """Return the numbers that are kept of a step, and samples of the clipped sum and the noise.
 
-    The numbers are those of :class:`Noise`, for one step and before they are divided by its unit:
-    squares, products, sums, largest, sample, rounding and heads, the latter in a row. ``places``
-    are those of the sample in each tensor.
+    The numbers are the fields of :class:`Noise` for one step, before they are divided by its unit:
+    squares, products, sums, largest, sample, rounding, and all heads in one row. ``places`` has the
+    places of the sample in each tensor.
     """
     xp = namespace(clipped[0])
     squares = []
@@ -262,7 +262,7 @@ def _single(array: Any) -> Any:
 
 
 def _places(sizes: Sequence[int]) -> list[slice]:
-    """Return where the sample of each tensor is taken: evenly, each an equal share at the most."""
+    """Return the places of the sample in each tensor, evenly spread, with equal room for each."""
     room = max(SAMPLE // len(sizes), 1)
     return [slice(0, None, max(-(-size // room), 1)) for size in sizes]
 

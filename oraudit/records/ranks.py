@@ -1,4 +1,4 @@
-"""The processes of a distributed training, its ranks, beside their joined sums."""
+"""The ranks of a distributed training: what each of its processes had a part in by itself."""
 
 from dataclasses import dataclass
 

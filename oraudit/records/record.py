@@ -26,19 +26,19 @@ Kind = Literal[
     "apart-clip",  # number: the norm that examples are clipped at, as a share of the optimizer's C
     "buffer-changed",  # what: its name; not by a private step
     "earlier-steps",  # number: steps that the accountant knew before this training
-    "examples-mix",  # number: how far the others of a batch move an example's output, of its size
+    "examples-mix",  # number: the move of an output by other examples, as a share of outputs
     "ghost-norm",  # number: an example's norm over the norm that ghost clipping takes for it
     "late-parameter",  # what: its name; it joined the model after the private optimizer was made
-    "layer-rule",  # what: a tensor; number: how far its examples' gradients are off, relative
+    "layer-rule",  # what: a tensor; number: the relative error of its examples' gradients
     "outside-step",  # weights moved between two private steps
     "plain-step",  # an optimizer moved these weights without a private step
-    "rate-told",  # number: the rate that the accountant was told, not the loop's, which is in what
+    "rate-told",  # number: the rate that the accountant was told; what: the other rate, of the loop
     "replaced",  # what: a method of the chain that somebody replaced after the audit was attached
     "seeded",  # number: the seed that the generator of the noise has now
     "sigma-told",  # number: the noise multiplier that the accountant was told, not the optimizer's
     "thrown-away",  # gradients of a batch were computed, and cleared before any step used them
     "unprivate-parameter",  # what: its name; it changed, and no private optimizer has it
-    "unwatched",  # what: the error that ended the watch of a step, or of all further ones
+    "unwatched",  # what: the error that ended the watch of a step, or of all later steps
 ]
 
 
@@ -145,7 +145,11 @@ class Seen:
 
 @dataclass
 class Record:
-    """The facts that a way in has seen so far; :meth:`end_step` closes each private step."""
+    """The facts that a way in has seen so far.
+
+    Each private step is closed by :meth:`end_step`, or by :meth:`close_step` if its noise was noted
+    before.
+    """
 
     examples: int | None = None
     claim: tuple[float, float] | None = None
@@ -174,17 +178,17 @@ class Record:
         *,
         deviation: float | None = None,
     ) -> None:
-        """Close a step: the sum before and after the noise, and what the accountant was told.
+        """Note the sum before and after the noise and what the accountant was told; close the step.
 
-        ``deviation`` is that of the noise, if it is not ``told.sigma * told.clip``, as in adaptive
-        clipping, where a part of the budget is spent on a count.
+        ``deviation`` is the deviation of the noise if it is not ``told.sigma * told.clip``, as in
+        adaptive clipping, where a part of the budget is spent on a count.
         """
         noise_deviation = told.sigma * told.clip if deviation is None else deviation
         self.noise.add(clipped, noisy, noise_deviation)
         self.close_step(told)
 
     def close_step(self, told: Told) -> None:
-        """Close a step whose noise was noted before, as soon as there was any."""
+        """Close a step whose noise was noted when it was added."""
         self.batches.end_step()
         self.around.end_step()
         self.told.append(told)
@@ -194,7 +198,7 @@ class Record:
         return Seen(
             names=list(self.names),
             told=tuple(self.told),
-            # A step that nobody closed may have noise, and is none.
+            # A step that was never closed may have noise; it does not count.
             noise=self.noise.finished(len(self.told)) if self.told else None,
             looks=tuple(self.looks),
             batches=self.batches.finished(),

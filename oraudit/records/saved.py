@@ -1,7 +1,7 @@
 """The parts of a saved audit that all ways in have: names, sizes, ranges and steps must fit.
 
-A digest can be computed anew, so it does not show that a record can be. What does not hold is told
-in one line.
+Whoever changes a state can compute its digest anew, so the digest does not show that an audit saved
+it. Each error is one line.
 """
 
 import re
@@ -32,9 +32,9 @@ __all__ = ["check_canaries", "check_causes", "check_event", "check_names", "chec
 
 
 def check_record(state: Any, names: Sequence[str]) -> int:
-    """Refuse the state of a :class:`Record` that cannot be; return how many steps it has.
+    """Check the state of a :class:`Record`; return its number of steps.
 
-    ``names`` are those of the tensors that this audit has.
+    ``names`` are the names of the tensors that this audit has.
     """
     parts = ("names", "noise", "batches", "around", "looks", "events", "told")
     check_fields("the record", state, parts)
@@ -50,7 +50,7 @@ def check_record(state: Any, names: Sequence[str]) -> int:
 
 
 def _check_told(state: Any) -> int:
-    """Refuse what no accountant is told; return of how many steps it was told."""
+    """Check what the accountant was told of each step; return the number of steps."""
     steps = rows("told", state, 0, MOST_STEPS)
     for place, step in enumerate(steps, 1):
         part = f"step {place} of told"
@@ -74,7 +74,7 @@ def _check_looks(state: Any, steps: int) -> None:
 
 
 def check_names(saved: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse the state of an audit of other tensors."""
+    """Check that the saved audit is of the same tensors."""
     if list(saved) != list(names):
         raise ValueError(
             f"the saved audit is of the tensors {_short(saved)}, and this one of {_short(names)}"
@@ -86,7 +86,7 @@ def _short(names: Sequence[str]) -> str:
 
 
 def check_event(part: str, value: Any, steps: int) -> None:
-    """Refuse what is no event of so many steps or of the one under way."""
+    """Check an event of one of ``steps`` finished steps, or of the one under way."""
     check_fields(part, value, _names_of(Event))
     if value["kind"] not in get_args(Kind):
         raise damaged(f"the kind of {part}", "one that is known", value["kind"])
@@ -98,7 +98,7 @@ def check_event(part: str, value: Any, steps: int) -> None:
 
 
 def check_causes(part: str, value: Any) -> None:
-    """Refuse what does not explain a sum: words, and how far one example moves it."""
+    """Check the causes of a sum that is off: texts, and how far one example moves the sum."""
     if not isinstance(value, Mapping):
         raise damaged(part, "a dictionary", value)
     for cause, size in value.items():
@@ -117,7 +117,7 @@ def _check_noise(state: Any, steps: int) -> None:
         whole("each of the noise's sizes", size, 0, 2**48)
         for size in rows("the noise's sizes", state["sizes"], 0, MOST_STEPS)
     ]
-    # A step under way may have noise, and is not told yet.
+    # The step under way may have its noise before the accountant is told of it.
     units = rows("the noise's units", state["units"], steps, steps + 1)
     for deviation in units:
         if number("each of the noise's units", deviation, 0, or_nan=True) == 0:
@@ -176,7 +176,7 @@ def _check_around(state: Any, steps: int) -> None:
 
 
 def check_canaries(state: Any, n: int, weights: int, steps: int) -> None:
-    """Refuse what ``n`` canaries on so many weights do not leave after so many steps."""
+    """Check the state of ``n`` canaries on so many ``weights`` after so many ``steps``."""
     if state is None:
         _check_same("canaries", 0, n)
         return
@@ -192,7 +192,7 @@ def check_canaries(state: Any, n: int, weights: int, steps: int) -> None:
         raise damaged("the scores of canaries", "numbers", nan)
     number("the least score of canaries", state["least"], high=0)
     number("the share of noise that canaries saw", state["share"], 0)
-    # A step under way may have its scores, and is not told yet.
+    # The step under way may have its scores before the accountant is told of it.
     times = whole("the steps of canaries", state["steps"], steps, steps + 1)
     for rate in rows("the rates of canaries", state["rates"], times):
         number("each of the rates of canaries", rate, 0, 1)

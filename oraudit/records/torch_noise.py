@@ -1,10 +1,11 @@
 """The numbers of a step's noise for tensors of PyTorch, in few calls and without waiting.
 
-It measures what :func:`oraudit.records.noise.step_numbers` does, which is the same in plain
-words. On a GPU a call takes longer than its work, so all tensors share one call, and one copy of
-the gradient, which becomes the noise, and in the end its products with the sum. On a CPU the same
-is done where the copy stays in the cache. Of larger models reading takes longest there, so all is
-computed of a block of numbers while it is in the cache, and nothing is copied.
+It measures the same numbers as :func:`oraudit.records.noise.step_numbers`, the plain version.
+
+On a GPU a call takes longer than its work. So all tensors are copied into one table, which first
+has the clipped sum, then the noise, then their products; each of these takes one call. On a CPU
+this is done for models whose table stays in the cache. For larger models reading takes longest
+there, so all numbers of a block are computed while it is in the cache, and nothing is copied.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["Bench", "alike"]
 #: The most weights of a model that stay in the cache of a CPU, and are measured at once there.
 SMALL = 262_144
 
-#: The numbers of a block, as longer sums in single precision are off by more than chance.
+#: The numbers of a block: longer sums in single precision have a rounding error that would show.
 BLOCK = 65_536
 
 #: The fewest numbers of a block on the bench.
@@ -32,7 +33,7 @@ MOST_BLOCKS = 512
 
 
 def alike(tensors: Sequence[Any]) -> bool:
-    """Return whether all tensors are ordinary ones of one kind, with numbers in them."""
+    """Return whether all tensors are ordinary, not empty, and of one type and device."""
     first = tensors[0]
     return all(
         type(tensor) in (torch.Tensor, torch.nn.Parameter)
@@ -81,7 +82,7 @@ class Bench:
             self._flat[start * width :][:size].view(tensor.shape)
             for start, size, tensor in zip(starts, sizes, tensors, strict=False)
         ]
-        # The rows of each tensor; those of short ones are filled up with a row of zeros.
+        # The rows of each tensor; a short tensor gets the last row, of zeros, for the missing ones.
         owned = torch.full((len(sizes), max(rows)), starts[-1])
         for place, (start, end) in enumerate(pairwise(starts)):
             owned[place, : end - start] = torch.arange(start, end)
@@ -95,7 +96,8 @@ class Bench:
             torch.arange(first, first + min(size, self._head))
             for first, size in zip(beginnings, sizes, strict=True)
         ]
-        self._sampled = sum(map(len, sampled))  # of those that are kept, which are both
+        # Of the numbers that are kept, the first ones are the sample, and the others are heads.
+        self._sampled = sum(map(len, sampled))
         self._kept = torch.cat([*sampled, *heads]).to(first.device)
 
     def fits(self, tensors: Sequence[Any]) -> bool:
@@ -108,14 +110,14 @@ class Bench:
 
     @torch.no_grad()
     def measure(self, clipped: Sequence[Any], noisy: Sequence[Any]) -> tuple[Any, Any, Any]:
-        """Measure a step: for :meth:`finish`, and the samples of the clipped sum and the noise."""
+        """Return a step's numbers for :meth:`finish`, and samples of its clipped sum and noise."""
         if self._blocks is None:
             return self._in_blocks(clipped, noisy)
         return self._at_once(self._blocks, list(clipped), list(noisy))
 
     @torch.no_grad()
     def finish(self, measured: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Return the numbers that are kept of steps, which were measured one after the other."""
+        """Return the numbers that are kept of each step, from what :meth:`measure` returned."""
         if self._blocks is None:
             return list(measured)
         return self._of_tensors(self._blocks, torch.stack(list(measured)))
@@ -138,7 +140,7 @@ class Bench:
         lengths_before = torch.linalg.vector_norm(blocks, dim=1)
         beneath = self._flat.index_select(0, self._kept)
         torch._foreach_sub_(views, noisy)
-        # The noise with its sign turned.
+        # Now the table has clipped minus noisy: the noise with its sign turned.
         lengths = torch.linalg.vector_norm(blocks, dim=1)
         largest = _largest(blocks)
         noise = self._flat.index_select(0, self._kept).neg_()
@@ -148,7 +150,7 @@ class Bench:
         return measured, beneath[: self._sampled], noise[: self._sampled]
 
     def _of_tensors(self, blocks: Any, measured: Any) -> list[tuple[Any, ...]]:
-        """Return what tensors have of what blocks have, a row for each step."""
+        """Sum up the numbers of a tensor's rows, for each tensor and step."""
         rows = len(blocks)
         of_rows = measured[:, : 4 * rows].unflatten(1, (4, rows))
         of_tensors = nn.functional.pad(of_rows, (0, 1))[:, :, self._owned]
@@ -201,6 +203,6 @@ def _largest(rows: Any) -> Any:
 
 
 def _flat(tensor: Any) -> Any:
-    """Return all numbers in a row, those of low precision as single-precision ones."""
+    """Return all numbers in one row, in single precision at least."""
     row = tensor.detach().reshape(-1)
     return row.float() if row.dtype.itemsize < 4 else row

@@ -35,7 +35,7 @@ def damaged(part: str, allowed: str, value: Any) -> ValueError:
 
 
 def check_fields(part: str, value: Any, names: Sequence[str]) -> None:
-    """Refuse what is no dictionary with these keys, no more and no fewer."""
+    """Check that a value is a dictionary with exactly these keys."""
     if not isinstance(value, Mapping):
         raise damaged(part, f"a dictionary with {', '.join(names)}", value)
     for name in names:
@@ -103,7 +103,7 @@ def reals(
     low: float = -inf,
     kinds: str = "f",
 ) -> None:
-    """Refuse what is no array of numbers with this shape; NaN is allowed, as trainings have it."""
+    """Check an array of numbers with this shape; NaN is allowed, as trainings may have it."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
         kind = "whole" if kinds == "i" else "real"
         dtype = value.dtype if isinstance(value, np.ndarray) else value
@@ -115,13 +115,13 @@ def reals(
 
 
 def optional_number(part: str, value: Any) -> None:
-    """Refuse what is neither None nor a number."""
+    """Check that a value is None or a number, which may be NaN."""
     if value is not None:
         number(part, value, or_nan=True)
 
 
 def check_steps(part: str, value: Any, steps: int) -> int:
-    """Refuse what are no steps of the training, each after the one before; return how many."""
+    """Check that steps of the training rise; return their number."""
     before = 0
     for step in rows(part, value, 0, steps):
         if whole(f"each of {part}", step, 1, steps) <= before:

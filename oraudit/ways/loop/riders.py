@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from oraudit.canaries.live import Canaries, lying
+from oraudit.canaries.live import Canaries, contiguous_copy
 from oraudit.records import Told
 from oraudit.ways.loop.trees import filled
 
@@ -43,7 +43,7 @@ class Riders:
         if self._told is not None:
             raise ValueError("audit.ride was called again; it must be once before each audit.step")
         canaries = self._made([math.prod(tensor.shape) for tensor in sums])
-        ridden = [lying(tensor) for tensor in sums]
+        ridden = [contiguous_copy(tensor) for tensor in sums]
         canaries.join(ridden, clips, rate)
         self._told = (clips, rate)
         return filled(tree, ridden)
@@ -63,7 +63,7 @@ class Riders:
         if rate != ridden_rate:
             raise ValueError(f"rate is {rate!r}; it must be {ridden_rate!r}, as in audit.ride")
         assert self._canaries is not None
-        if self._canaries.steps < CHECKED and not self._canaries.holds(sums):
+        if self._canaries.steps < CHECKED and not self._canaries.are_joined(sums):
             raise ValueError("clipped has no canaries in it; it must be what audit.ride returned")
 
     def without(self, sums: Sequence[Any]) -> list[Any]:

@@ -61,7 +61,7 @@ class Account:
         return float(sigma), float(rate)
 
     def all_told(self, steps: int) -> int:
-        """Return the told steps, with those that somebody told by hand outside of all windows."""
+        """Return the told steps, with the steps that the training told outside all windows."""
         told_by_others = sum(account.told for account in _ACCOUNTS[self.accountant])
         by_hand = self.total - (self.earlier or 0) - told_by_others + self.forgotten
         return self.told + max(min(by_hand, steps - self.told), 0)

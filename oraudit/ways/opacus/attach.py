@@ -44,7 +44,7 @@ def attach(
     optimizer
         The private optimizer.
     model, loader
-        The model and the loader that ``make_private`` has returned beside it. Without the model,
+        The model and the loader that ``make_private`` has returned with it. Without the model,
         buffers and weights of no private optimizer are not looked at; without the loader, the rate
         is not.
     canaries

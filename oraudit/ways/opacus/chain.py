@@ -48,7 +48,7 @@ class Chain:
                 setattr(self._optimizer, name, self._outermost[name])
 
     def _around(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method with its looks, unless that is called within another look of it."""
+        """Return the method with looks before and after it; a call inside its own call has none."""
         before, after = self._looks[name]
 
         @wraps(method)
@@ -75,7 +75,7 @@ class Chain:
 
 
 def call_once_after(optimizer: Any, name: str, action: Callable[[], Any]) -> None:
-    """Call ``action`` after the next call of a method, which is as before from then on."""
+    """Call ``action`` after the next call of a method, and then give the method back."""
     method = getattr(optimizer, name)
     former = optimizer.__dict__.get(name)
 

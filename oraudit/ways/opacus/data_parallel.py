@@ -1,11 +1,11 @@
 """Distributed trainings with Opacus, an audit on each rank that knows what all ranks see.
 
-A rank alone sees a part of each batch, and the noise of that rank, if any. So all ranks meet once
-in each private step, where they are together anyway. What they look at of the sums before and after
-the noise, at the same weights, is added up over ranks that share the weights (DDP), or put beside
-each other where each has its own (FSDP2); and each hears how large the others' batches were, which
-examples these had, and how clipping was there. From then on it is an audit like that of one
-process, the same on all ranks.
+A rank alone sees a part of each batch, and its own noise, if it adds any. So all ranks meet once in
+each private step, at a point where they wait for each other anyway. Each tells the others some
+numbers of its sums before and after the noise: they are added up if ranks share the weights (DDP),
+and joined if each rank has weights of its own (FSDP2). Each also tells how large its part of the
+batch was, which examples it had, and how it clipped. From then on all ranks have the same numbers,
+and each makes the same audit of them as one process would.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from oraudit.ways.opacus.steps import NoisySum
 
 __all__ = ["DistributedAudit"]
 
-#: The most weights whose sums are looked at in each step, of all ranks together.
+#: The most weights, of all ranks together, whose sums ranks tell each other in each step.
 LOOKED = 16_384
 
 
@@ -53,7 +53,7 @@ class DistributedAudit(OpacusAudit):
 
     _saved_as = "DistributedAudit"
 
-    #: Whether all ranks have the same weights, not each its own.
+    #: True if all ranks have the same weights, False if each has its own.
     _shared = True
 
     #: The method of the optimizer after which ranks meet.
@@ -121,9 +121,10 @@ class DistributedAudit(OpacusAudit):
     # ------------------------------------------------------------------------------- the meeting
 
     def _meet(self, _kept: None) -> None:
-        """Tell all ranks what this one has seen of the step, and hear of them: always, or never.
+        """Tell all ranks what this one has seen of the step, and hear the same of them.
 
-        Whatever goes wrong on this rank alone, it takes part with empty numbers and says so.
+        All ranks take part in every meeting. After an error on this rank alone, it takes part with
+        empty numbers and says so.
         """
         try:
             self.meeting.hear()
@@ -172,7 +173,7 @@ class DistributedAudit(OpacusAudit):
         self._weights.forget()
 
     def _join(self, numbers: torch.Tensor) -> torch.Tensor:
-        """Return the sum of all ranks' numbers as a row; of own weights, a row of each rank."""
+        """Return the sum of all ranks' numbers as one row; a row for each rank with own weights."""
         return self.meeting.add_up(numbers)[None]
 
     @harmless
@@ -194,7 +195,7 @@ class DistributedAudit(OpacusAudit):
         return sums, row
 
     def _numbers_around(self) -> torch.Tensor:
-        """Return what stands around this step, how the one before was used, and the worst look."""
+        """Return the numbers around this step, the use of the last gradient, and the worst look."""
         around = self._record.around
         current = {
             **around.now,
@@ -216,7 +217,7 @@ class DistributedAudit(OpacusAudit):
         return [look for look in self._record.looks if look.step == self._record.step]
 
     def _publish(self) -> None:
-        """Send the others what is not in numbers: events, and what explains a sum that is off."""
+        """Send the others what no row of numbers says: events, and causes of sums that are off."""
         new = self._record.events[self._published :]
         names = self._record.names
         message = {
@@ -241,7 +242,7 @@ class DistributedAudit(OpacusAudit):
         before = self._tensors_of(together[:, :half])
         after = self._tensors_of(together[:, half : 2 * half])
         self._record.noise.add(before, after, self._effective(sigma) * clip)
-        # How this rank uses its own weights: of those that it shares it knows all only now.
+        # For shared weights the sum of all ranks is what this rank uses; it is known only now.
         row = together[0 if self._shared else self.meeting.rank]
         size = sum(self._layout.looked[self.meeting.rank])
         clipped = row[:size]
@@ -371,7 +372,7 @@ class DistributedAudit(OpacusAudit):
         )
 
     def _own_events(self, own: Seen) -> list[Event]:
-        """Return what this rank has seen and the others have not heard of."""
+        """Return the events that only this rank knows."""
         seeds = [event for event in self._record.events if event.kind == "seeded"]
         unpublished = self._record.events[self._published :]
         late = own.events[len(self._record.events) :]
@@ -437,7 +438,7 @@ class DistributedAudit(OpacusAudit):
 
 
 def _look_at_nothing() -> None:
-    """Look at nothing before ranks meet."""
+    """Do nothing before ranks meet."""
 
 
 def _meeting_about(facts: Mapping[str, Any]) -> Meeting:
@@ -449,7 +450,7 @@ def _meeting_about(facts: Mapping[str, Any]) -> Meeting:
 
 
 def _check_alike(facts: Sequence[Mapping[str, Any]], names: Sequence[str], canaries: int) -> None:
-    """Refuse ranks that differ in these facts, or in their canaries."""
+    """Raise CannotAttach if ranks differ in these facts, or in their canaries."""
     if any(fact[name] != facts[0][name] for fact in facts for name in names):
         raise CannotAttach("the ranks have different optimizers or models")
     if any(fact["canaries"] != canaries for fact in facts):
@@ -457,7 +458,7 @@ def _check_alike(facts: Sequence[Mapping[str, Any]], names: Sequence[str], canar
 
 
 def _room(optimizer: Any, loader: Any) -> int:
-    """Return the most examples that a rank tells of: a batch has more as good as never."""
+    """Return the most examples that a rank tells of; hardly any batch has more."""
     mean = optimizer.expected_batch_size
     if mean is None and loader is not None:
         mean = len(loader.dataset) * getattr(loader, "sample_rate", 1 / max(len(loader), 1))

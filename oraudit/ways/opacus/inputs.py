@@ -1,8 +1,9 @@
 """The test whether the inputs of a model can be told apart by their fingerprints.
 
-They can if they are the data set's own, each time the same. With random augmentation, or where the
-training changes them, an example that comes again has another fingerprint, and where inputs have
-few values, many examples have the same: then nothing is said.
+They can if an example always has the same input, the one of the data set. After random
+augmentation, or another change in the training, an example that comes again has another
+fingerprint; and if inputs have few values, many examples share a fingerprint. In both cases the
+audit does not compare examples.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ LEAST_FOUND = 0.8
 def are_examples(
     prints: Sequence[NDArray[np.int64] | None], rates: Sequence[float], dataset: Any
 ) -> bool:
-    """Return whether inputs with these fingerprints, batch by batch, are those of a data set."""
+    """Return whether fingerprints of inputs, batch by batch, belong to examples of a data set."""
     batches = [batch for batch in prints if batch is not None]
     if not batches or len(batches) < len(prints):
         return False
     inputs = set(np.concatenate(batches).tolist())
     examples = len(dataset)
     counts = np.concatenate([np.unique(batch, return_counts=True)[1] for batch in batches])
-    # Where each is in its batch twice, say, that is no accident of their values.
+    # If each input is in its batch twice, say, the training repeats examples: divide by that.
     counts = counts // max(int(np.gcd.reduce(counts)), 1)
     if (counts - 1).sum() > MOST_EQUAL * counts.sum() or len(inputs) > MOST_DISTINCT * examples:
         return False

@@ -1,4 +1,4 @@
-"""The training as all ranks together have seen it, by the rows that they told each other."""
+"""The training as all ranks together have seen it, from the rows that they told each other."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ __all__ = ["apart_clips", "around", "causes_of", "cut", "events_of", "looks", "n
 
 
 def cut(seen: Seen, steps: int) -> Seen:
-    """Return only the first steps of what was seen: in a later one a rank told nothing."""
+    """Return the first steps of what was seen, before the one in which a rank told nothing."""
     if seen.steps == steps:
         return seen
     assert seen.noise is not None
@@ -50,7 +50,7 @@ def looks(real: Any, causes: Mapping[tuple[int, int], Any]) -> tuple[Look, ...]:
 
 
 def around(own: Around, total: Any, real: Any) -> Around:
-    """Return what stood around the steps on the first rank, and the worst use of a gradient."""
+    """Return the numbers around the steps of the first rank, with the worst use of any rank."""
     columns = {name: real[:, 0, place] for place, name in enumerate(BEFORE)}
     columns["size"] = np.where(total >= 0, total, np.nan).astype(float)
     first = len(BEFORE)
@@ -88,7 +88,7 @@ def events_of(messages: Iterable[Any]) -> list[Event]:
 
 
 def causes_of(messages: Sequence[Sequence[Any]]) -> dict[tuple[int, int], Any]:
-    """Return what explains sums that are off, by step and rank, from each rank's messages."""
+    """Return the causes of sums that are off, by step and rank, from each rank's messages."""
     causes: dict[tuple[int, int], Any] = {}
     for rank, of_rank in enumerate(messages):
         for message in of_rank:

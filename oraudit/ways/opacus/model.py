@@ -11,14 +11,14 @@ __all__ = ["cloned", "detached", "example_count", "parameter_names", "unwrapped"
 
 
 def unwrapped(model: Any) -> torch.nn.Module | None:
-    """Return the model without what ``torch.compile`` and Opacus wrap it in."""
+    """Return the model without the wrappers of ``torch.compile`` and Opacus."""
     model = getattr(model, "_orig_mod", model)
     model = getattr(model, "_module", model)
     return getattr(model, "_orig_mod", model)
 
 
 def parameter_names(optimizer: Any, inner: torch.nn.Module | None) -> list[str]:
-    """Return the model's name of each private parameter; its place where there is no model."""
+    """Return the name of each private parameter in the model; its number if there is no model."""
     names = {}
     if inner is not None:
         names = {id(p): name for name, p in inner.named_parameters()}

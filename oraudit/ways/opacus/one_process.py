@@ -94,7 +94,7 @@ class OpacusAudit(WatchedSteps):
         return self._seen() if self._ended is None else self._ended
 
     def _seen(self) -> Seen:
-        """Return what was seen so far, with what only a look back shows."""
+        """Return what was seen so far, with events that only a comparison at the end shows."""
         events = self._weights.changes() + self._chain_events()
         batches = self._record.batches
         if self._loader is not None and self._record.told:
@@ -112,14 +112,14 @@ class OpacusAudit(WatchedSteps):
         )
 
     def _seen_without_noise(self) -> Seen:
-        """Return what is there without asking a device, which may be lost."""
+        """Return what the host has, without asking a device, which may be lost."""
         steps = tuple(self._record.told)
         no_batches = Batches((None,) * len(steps), (None,) * len(steps))
         events = tuple(self._record.events)
         return Seen(self._record.names, steps, None, (), no_batches, events, None, None)
 
     def _chain_events(self) -> list[Event]:
-        """Return whether the chain is still the one watched, and what the accountant was told."""
+        """Return events for steps that were not watched, and for what the accountant was told."""
         events = []
         steps = len(self._record.told)
         if self._stepped + self._resumed != steps and steps:
@@ -216,12 +216,12 @@ class OpacusAudit(WatchedSteps):
         }
 
     def _check(self, content: Mapping[str, Any]) -> int:
-        """Refuse what no audit of this model can have saved; return how many steps it had."""
+        """Check that an audit of this model can have saved this; return its number of steps."""
         canaries = (0, 0) if self._canaries is None else (self._canaries.n, self._canaries.weights)
         return saved.check_content(content, self._record.names, canaries)
 
     def _take(self, content: Mapping[str, Any]) -> None:
-        """Go on from what was checked."""
+        """Go on from a state that :meth:`_check` has accepted."""
         self._record.load(content["record"])
         if self._canaries is not None:
             self._canaries.load(content["canaries"])

@@ -1,10 +1,10 @@
-"""The numbers that each rank tells the others in each step, and where each of them stands.
+"""The numbers that each rank tells the others in each step, and the place of each of them.
 
-A rank tells two things. The numbers that it looks at of the sums, before and after the noise, are
-added up or gathered, with those at its canaries. And a row of whole numbers begins with how large
-the rank's part of the batch was, and how many fingerprints of examples stand at its end. Between
-them are real numbers: those of :data:`BEFORE`, :data:`AFTER` and :data:`LOOK`, and :data:`HEARD` of
-the rank's noise.
+A rank tells two things. First, numbers of its sums before and after the noise, and at its canaries,
+which are added up or gathered. Second, a row of whole numbers. It begins with the size of the
+rank's part of the batch and the number of fingerprints of examples, which stand at the end of the
+row. Between them are real numbers: :data:`BEFORE`, :data:`AFTER`, :data:`LOOK`, and :data:`HEARD`
+numbers of the rank's noise.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from oraudit.records.around import NAMES
 
 __all__ = ["AFTER", "BEFORE", "HEARD", "LOOK", "Layout"]
 
-#: The numbers of each rank's own noise that the others hear.
+#: The number of values of its own noise that each rank tells the others.
 HEARD = 32
 
-#: The numbers that are noted once a step's gradient is used: others hear of them in the next step.
+#: The numbers that are known once a step's gradient is used, and are told in the next step.
 AFTER = ("factor", "off", "kept", "rest", "felt", "noisiness", "clean", "numbers")
 
-#: The numbers that are noted before that.
+#: The numbers that are known before the gradient is used.
 BEFORE = tuple(name for name in NAMES if name not in AFTER)
 
-#: The numbers of a look at clipping that others hear.
+#: The fields of a look at clipping that each rank tells the others.
 LOOK = ("error", "tolerance", "largest")
 
 #: The place of the first real number in a row, after two counts.
@@ -69,7 +69,7 @@ class Layout:
     def sums(
         self, before: torch.Tensor, after: torch.Tensor, riding: torch.Tensor | None, most: int
     ) -> torch.Tensor:
-        """Return what a rank tells of the sums, and of its canaries, of which one has ``most``."""
+        """Return what a rank tells of its sums and canaries; no rank has more than ``most``."""
         numbers = torch.zeros(2 * self.half + most, device=before.device)
         numbers[: len(before)] = before
         numbers[self.half : self.half + len(after)] = after
@@ -85,7 +85,7 @@ class Layout:
         around: torch.Tensor,
         noise: torch.Tensor,
     ) -> torch.Tensor:
-        """Return a rank's row; -1 stands for what is not known, as do too many fingerprints."""
+        """Return a rank's row, -1 for what is not known; too many fingerprints are left out."""
         if fingerprints is not None and len(fingerprints) > self.room:
             fingerprints = None
         row = torch.full((self.length,), -1, device=around.device)

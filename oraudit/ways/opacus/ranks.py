@@ -1,9 +1,10 @@
 """The processes of a distributed training, its ranks, tell each other what each has seen.
 
 They meet once in each private step, at a point that all of them pass: one sum, or one gathering,
-of the numbers that are looked at, and one gathering of a row of counts. Nobody waits for a rank
-that would not come: before the first step all say through the store of the process group that they
-are there, or none meets; and whoever leaves says so once more, and all stop at the next step.
+of the numbers that are looked at, and one gathering of a row of counts. A rank never waits for one
+that does not come. Before the first step each rank writes into the store of the process group that
+it is there; if one is missing, no rank meets. A rank that leaves tells the others at one more
+meeting, and all stop at the next step.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Meeting:
     Parameters
     ----------
     facts
-        The facts of this rank, told before the first step; :attr:`facts` has those of all ranks.
+        The facts of this rank, told before the first step; :attr:`facts` has the facts of all.
     """
 
     def __init__(self, facts: Any) -> None:
@@ -71,10 +72,10 @@ class Meeting:
         return f"{self._name}/{topic}/{rank}"
 
     def _assemble(self, facts: Any) -> list[Any]:
-        """Say what is known of this rank, and hear it of all; or agree that nobody meets."""
+        """Exchange the facts of all ranks; raise CannotMeet, on all alike, if one is missing."""
         self._store.set(self._key("facts", self.rank), json.dumps(facts))
         missing = self._wait("facts")
-        # The first to say how it ends says it for all.
+        # The first rank to write its list decides for all.
         wanted = json.dumps(missing)
         absent = json.loads(self._store.compare_set(f"{self._name}/absent", "", wanted))
         if absent:
@@ -87,13 +88,13 @@ class Meeting:
         return [json.loads(self._store.get(self._key("facts", r))) for r in range(self.world)]
 
     def _wait(self, topic: str) -> list[int]:
-        """Wait until all ranks have said something; return those that have not."""
+        """Wait until all ranks have written their part; return the ranks that have not."""
         keys = [self._key(topic, rank) for rank in range(self.world)]
         self._poll(lambda: self._store.check(keys), PATIENCE)
         return [rank for rank, key in enumerate(keys) if not self._store.check([key])]
 
     def _poll(self, arrived: Callable[[], bool], patience: float) -> None:
-        """Wait, so that signals arrive."""
+        """Wait in short sleeps, so that signals arrive in between."""
         end = time.monotonic() + patience
         while not arrived() and time.monotonic() < end:
             time.sleep(0.02)
@@ -101,7 +102,7 @@ class Meeting:
     # ------------------------------------------------------------------------------- in each step
 
     def hear(self) -> None:
-        """Read how all ranks were in the last step; raise Ended, on all alike, if one is not on."""
+        """Read the states of all ranks in the last step; raise Ended on all if one stopped."""
         if self.ended:
             raise Ended(self.ended)
         if self._last is None:
@@ -135,13 +136,13 @@ class Meeting:
         return numbers
 
     def gather(self, numbers: torch.Tensor) -> torch.Tensor:
-        """Return a row of each rank's numbers, of which all have equally many."""
+        """Return a table with a row of numbers for each rank; all must give equally many."""
         table = numbers.new_empty((self.world, *numbers.shape))
         distributed.all_gather(list(table.unbind()), numbers)
         return table
 
     def tell(self, counts: torch.Tensor, state: int = WATCHING) -> torch.Tensor:
-        """Tell all ranks how this one is, how many messages it has sent, and a row of counts.
+        """Tell all ranks the state of this one, how many messages it has sent, and its counts.
 
         Return the rows of all ranks, which begin with the state and the number of messages.
         """
@@ -163,9 +164,9 @@ class Meeting:
     ) -> int:
         """Let one rank report, and return the status that all agree on.
 
-        The first rank waits for all, and says the text of one with the worst status, the first of
-        ``worst`` that there is. Where a script has not ended well it waits for nobody, as others
-        may wait for this process in vain: then the first that comes here reports.
+        The first rank waits for all, and says the text of a rank with the worst status, by the
+        order of ``worst``. If a script has not ended well, it does not wait, as ranks might wait
+        for each other in vain: then the first rank that comes here reports.
         """
         try:
             return self._settle(status, text, list(worst), well=well, say=say)

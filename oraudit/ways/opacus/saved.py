@@ -45,23 +45,23 @@ def _as_array(leaf: Any) -> Any:
         return leaf
     try:
         return leaf.detach().cpu().numpy()
-    except (TypeError, RuntimeError):  # which no audit saves
+    except (TypeError, RuntimeError):  # a kind of tensor that no audit saves
         raise damaged("a tensor", "one of numbers that NumPy has", leaf.dtype) from None
 
 
 def check_content(
     content: Mapping[str, Any], names: Sequence[str], canaries: tuple[int, int]
 ) -> int:
-    """Refuse what no audit of tensors with these names has saved; return how many steps it had.
+    """Check what an audit of tensors with these names has saved; return its number of steps.
 
-    ``canaries`` is the number of them, and of the weights that they are on.
+    ``canaries`` are the numbers of canaries, and of the weights of the model.
     """
     check_fields("the state", content, PARTS)
     steps = check_record(content["record"], names)
     _check_account(content["account"])
     check_canaries(content["canaries"], *canaries, steps)
-    for move in rows("moved", content["moved"], 0, MOST_STEPS):
-        step, before, after = rows("each of moved", move, 3)
+    for gap in rows("moved", content["moved"], 0, MOST_STEPS):
+        step, before, after = rows("each of moved", gap, 3)
         whole("the step of moved", step, 1, steps + 1)
         reals("the norms before a move", before, (len(names),))
         reals("the norms after a move", after, (len(names),))
@@ -79,7 +79,7 @@ def _check_account(account: Any) -> None:
 
 
 def check_ranks(content: Mapping[str, Any], steps: int, shape: tuple[int, int]) -> None:
-    """Refuse what ranks do not leave in so many steps; ``shape`` is that of a step's rows."""
+    """Check the parts that ranks add in so many ``steps``, each with rows of this ``shape``."""
     check_fields("the state", content, (*PARTS, *RANK_PARTS))
     for row in rows("the rows of ranks", content["rows"], steps, steps + 2):
         if getattr(row, "shape", None) != shape:

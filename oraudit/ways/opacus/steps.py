@@ -271,9 +271,9 @@ class WatchedSteps:
         return bool(getattr(getattr(self._loader, "collate_fn", None), "rand_on_empty", False))
 
     def _note_raw(self) -> None:
-        """Note the norm of the batch's gradient, which the backward pass leaves beside the rows.
+        """Note the norm of the batch's gradient, which the backward pass leaves in ``p.grad``.
 
-        It matters only where C, the noise or the learning rate change: they may follow it.
+        It matters only if C, the noise or the learning rate change: they may follow it.
         """
         settings = (self._clip(), float(self._optimizer.noise_multiplier), self._learning_rate())
         self._varies = self._varies or self._settings not in (None, settings)
@@ -307,9 +307,9 @@ class WatchedSteps:
         return detached([p.summed_grad for p in self._params])
 
     def _kept_sums(self) -> Any:
-        """Return what is kept of the clipped sums until the noise is added."""
+        """Return the clipped sums, copies of them and their versions, until the noise is added."""
         sums = self._summed()
-        # What adds noise may do it in place; once it was seen to leave sums alone, none is copied.
+        # Noise may be added in place. Once it was seen to leave the sums alone, none is copied.
         copies = sums if self._sums_stay else [tensor.clone() for tensor in sums]
         return sums, copies, [tensor._version for tensor in sums]
 
@@ -355,7 +355,7 @@ class WatchedSteps:
         return float(self._optimizer.max_grad_norm)
 
     def _effective(self, sigma: float) -> float:
-        """Return the multiplier of the gradients' noise, without what adaptive clipping spends."""
+        """Return the noise multiplier of gradients; adaptive clipping spends a part on a count."""
         deviation = getattr(self._optimizer, "unclipped_num_std", None)
         if hasattr(self._optimizer, "_adjusted_noise_multiplier"):
             # The deviation that Opacus adds to the count with ghost clipping.
@@ -368,7 +368,7 @@ class WatchedSteps:
 
     @harmless
     def _before_step(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        """Look at the weights that the wrapped optimizer is about to move."""
+        """Look at the weights before the wrapped optimizer moves them."""
         self._depth += 1
         if self._depth > 1:
             return
@@ -397,7 +397,7 @@ class WatchedSteps:
         self._weights.after_step()
         self._chain.stand()
         if self._noisy is not None:
-            # Now, as other hooks may come after the audit's; an optimizer may have cleared them.
+            # Close now: later hooks may change gradients. If one was cleared, use the one kept.
             pairs = zip(self._params, self._gradients, strict=True)
             self._close([before if p.grad is None else p.grad for p, before in pairs])
         self._weights.survey()
@@ -459,12 +459,12 @@ class WatchedSteps:
         return Told(noisy.clip, sigma, rate)
 
     def _sampled(self, tensors: Sequence[Any]) -> torch.Tensor:
-        """Return numbers of tensors, one for each weight, at the places of the noise's sample."""
+        """Return the numbers of tensors at the places of the noise's sample."""
         sampled: torch.Tensor = self._record.noise.sampled(detached(tensors))
         return sampled
 
     def _last(self) -> tuple[Any, Any]:
-        """Return the clipped sum and the noise of the last step at these places."""
+        """Return the clipped sum and the noise of the last step at the places of the sample."""
         return self._record.noise.last()
 
     def _learning_rate(self) -> float:
