@@ -168,8 +168,8 @@ def p_values(
     in. For (ε, δ)-DP both are δ. Its p-value is valid for any mechanism for which it is true.
 
     ``planned`` is what all elements may leak in the hypothesis that the audit was planned for, if
-    this is another hypothesis. If the number of guesses is open, b and the number of right guesses to discount
-    come from this plan alone, since they must not depend on the outcome.
+    this is another hypothesis. If the number of guesses is open, b and the number of right guesses
+    to discount come from this plan alone, since they must not depend on the outcome.
     """
     columns = np.broadcast_arrays(
         np.atleast_1d(counts.v),

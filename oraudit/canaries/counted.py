@@ -102,7 +102,7 @@ class Counted:
         ``"add-remove"`` of one example, or ``"replace"`` by another.
     share_of_norm
         The size of the canaries as a share of the noise of a step, both as norms: the root of the
-        expected number of canaries in a step over the norm of the noise; None if they are in no sum.
+        expected number of canaries in a step over the norm of the noise; None if there is no sum.
     sees
         How the scores were made, in words.
     formula
