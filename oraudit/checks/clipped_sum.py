@@ -61,5 +61,5 @@ def largest_norm(seen: Seen) -> float | None:
 
 
 def _some_clipped_well(seen: Seen) -> bool:
-    """Return whether some step clips an example at C: then the steps that are off are exceptions."""
+    """Return whether some step clips an example at C; then steps that are off are exceptions."""
     return any(look.holds and look.largest > REACHES for look in seen.looks)
