@@ -252,7 +252,7 @@ def train(rank, kind, fault, before=None, canaries=0, **options):
     if canaries:
         riding = training.audit._canaries
         right = (riding.scores() > 0) == riding.coins.included
-        share = float(riding._share) / riding.steps
+        share = float(riding._ratios.share) / riding.steps
         numbers = riding.steps, share, float(right.mean()), sum(pulls) / len(pulls)
         return result.status, numbers, result.text
     return result.status, [(each.name, each.side) for each in result.findings], result.text
