@@ -43,6 +43,7 @@ PROJECT = (
     "orabook",
     "oralib",
     "oraudit",
+    "paper.md",
     "pyproject.toml",
     "requirements-torch.txt",
     "requirements.lock",
