@@ -14,7 +14,13 @@ from pathlib import Path
 import numpy._core._multiarray_umath as umath
 
 ROOT = Path(__file__).parent.parent
-CHAPTERS = ("03-problem-setting", "04-the-gaps", "05-efficacy", "B-gaps-in-detail", "exact-bound")
+CHAPTERS = (
+    "03-problem-setting",
+    "04-the-gaps",
+    "05-efficacy",
+    "B-gaps-in-detail",
+    "09-exact-bound",
+)
 
 
 def main() -> int:

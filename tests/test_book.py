@@ -18,13 +18,13 @@ from orabook.results import results_of
 ROOT = Path(__file__).parent.parent
 PAGES = [page for _, listed in contents(ROOT) for page in listed]
 CHAPTERS = [ROOT / f"{page}.ipynb" for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
-PAPER = [path for path in CHAPTERS if re.match(r"\d\d-|[A-E]-", path.name)]
+PAPER = [path for path in CHAPTERS if re.match(r"0[1-7]-|[A-E]-", path.name)]
 BEYOND = [
     ROOT / "book" / f"{name}.ipynb"
     for name in (
-        *("valid-adaptive-auditing", "exact-bound", "what-an-assumption-buys"),
-        *("how-much-can-one-run-show", "auditing-a-real-training"),
-        *("a-leak-that-one-run-cannot-see", "running"),
+        *("10-feedback", "09-exact-bound", "11-what-an-assumption-buys"),
+        *("08-how-much-can-one-run-show", "auditing-a-real-training"),
+        *("12-a-leak-that-one-run-cannot-see", "running"),
     )
 ]
 STORIES = [*PAPER, *BEYOND]

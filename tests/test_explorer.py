@@ -1,4 +1,4 @@
-"""The explorer, the gap game and the slider of a chapter: their numbers, in a real browser.
+"""The explorer and the gap game: their numbers, in a real browser.
 
 The scripts are tried on a bare page, opened as a file. Tests of the rendered page need a built
 book; what needs Chromium is skipped where it is missing, unless ORALIB_REQUIRE_BROWSER is set.
@@ -22,7 +22,7 @@ from orabook.extensions import explorer
 
 TABLE = pd.read_csv(explorer.TABLE)
 POINTS = TABLE.set_index(["method", "epsilon", "x", "k"]).sort_index()
-PAGE = HTML / "book" / "explorer.html"
+PAGE = HTML / "book" / "06-dp-sgd.html"
 CHAPTER = HTML / "book" / "04-the-gaps.html"
 
 
@@ -78,7 +78,7 @@ SHEET = "explorer.css"
 BARE = """<!doctype html><html lang="en" data-theme="light"><meta charset="utf-8">
 <title>bare</title><link rel="stylesheet" href="{sheet}">
 <div class="explorer"><p>no script</p></div><div class="gap-game"><p>no script</p></div>
-<div class="canary-slider"><p>no script</p></div>{scripts}</html>"""
+{scripts}</html>"""
 
 
 @pytest.fixture(scope="module")
@@ -267,38 +267,6 @@ def test_a_seed_is_a_run(page):
     counts = [(each["v"], each["r"]) for each in page.execute_script(games)]
     bounds = oralib.epsilon_lower_bound(*np.transpose(counts))
     assert -1e-9 <= bounds.mean() - float(mean) < 0.01  # rounded down, as the bounds are
-
-
-# ------------------------------------------------------------------------ the slider of a chapter
-
-
-@needs_browser
-def test_the_slider_shows_what_was_visited(page):
-    slider = find(page, "#canaries-per-coordinate")
-    rows = POINTS.loc[("staying", 2.0)].xs(100, level="k")
-
-    def shown():
-        said = find(page, ".canary-slider [role=status]").text
-        pattern = (
-            r"([\d,]+) canaries on 1,000 coordinates: ([\d.]+)% of 100 guesses are right, and the "
-            r"mean bound is ([\d.]+) ± ([\d.]+) \(960 audits ± standard error\)\."
-        )
-        return [float(part.replace(",", "")) for part in re.fullmatch(pattern, said).groups()]
-
-    def count(selector):
-        return len(page.find_elements("css selector", selector))
-
-    for visited, x in enumerate((1, 2, 3), start=1):
-        row = rows.loc[x]
-        true = 1000 * x, 100 * row["accuracy"], row["bound"], row["bound_se"]
-        assert shown() == pytest.approx(true, abs=0.051)
-        assert shown()[2:] == pytest.approx(true[2:], abs=0.000501)
-        assert slider.get_attribute("aria-valuetext") == f"{x} per coordinate"
-        assert (count(".slider-point"), count(".slider-curve")) == (visited, 0)
-        slider.send_keys(Keys.ARROW_RIGHT)
-    press(page, "Show the whole curve")
-    assert (count(".slider-point"), count(".slider-curve")) == (len(rows), 1)
-    assert not find(page, ".canary-slider button").is_displayed()
 
 
 # ------------------------------------------------------------------------------ the rendered page

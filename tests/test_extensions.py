@@ -228,8 +228,7 @@ def test_the_extras_that_a_chapter_needs():
     for name, extras in {
         "04-the-gaps": [],
         "auditing-a-real-training": ["torch"],
-        "other-packages": ["jax"],
-        "a-leak-that-one-run-cannot-see": ["torch"],
+        "12-a-leak-that-one-run-cannot-see": ["torch"],
     }.items():
         assert stored_outputs.extras(ROOT / "book" / f"{name}.ipynb") == extras
 

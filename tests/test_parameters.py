@@ -130,17 +130,16 @@ SMALLEST = {
     "C-efficacy-in-detail": {"trials": 2, "n": 1, "p": 0.999, "epsilons": [0.1], "beta": 1e-9},
     "D-dp-sgd-in-detail": {"trials": 2, "n": 1, "d": 1, "k": 1, "epsilons": [0.1], "delta": 1e-12},
     "E-adaptive-auditing": {"trials": 2, "n": 1, "sets": 1, "sizes": [1], "beta": 1e-9},
-    "exact-bound": {"n": 200, "beta": 0.5},
+    "09-exact-bound": {"n": 200, "beta": 0.5},
     "questions": {"trials": 100, "n": 20, "k": 20, "epsilon": 0.1, "delta": 0.5, "beta": 1e-9},
     "running": {"trials": 2, "k": 1, "d": 1, "steps": 1, "ratio": 0.001, "delta": 0.5},
-    "valid-adaptive-auditing": {"trials": 2, "n": 1, "d": 1, "beta": 1e-9},
-    "what-an-assumption-buys": {"n": 20, "k": 10, "delta": 1e-9, "beta": 0.001},
-    "how-much-can-one-run-show": {"trials": 2, "steps": 50, "d": 20, "beta": 0.05},
+    "10-feedback": {"trials": 2, "n": 1, "d": 1, "beta": 1e-9},
+    "11-what-an-assumption-buys": {"n": 20, "k": 10, "delta": 1e-9, "beta": 0.001},
+    "08-how-much-can-one-run-show": {"trials": 2, "steps": 50, "d": 20, "beta": 0.05},
     "auditing-a-real-training": {"n": 100, "beta": 0.025},
-    "other-packages": {"trials": 10, "k": 2, "beta": 0.025},
     "06-dp-sgd between": {"trials": 2, "ratios": [2, 5], "beta": 0.05},
     "07-conclusions large": {"trials": 2, "epsilon": 30, "beta": 1e-9},
-    "how-much-can-one-run-show large": {
+    "08-how-much-can-one-run-show large": {
         **{"trials": 2, "steps": 20, "d": 10},
         **{"epsilon": 10, "delta": 0.1, "sample_rate": 1},
     },
@@ -177,9 +176,9 @@ def test_chapters_run_at_their_smallest_sizes(chapter):
 
 #: What keeps its value there, besides seeds; the leak's chapter has only such parameters.
 KEPT = """03-problem-setting beta epsilon, 05-efficacy epsilon p, E-adaptive-auditing epsilon,
-06-dp-sgd delta epsilon sample_rate tau, running beta epsilon sample_rate, exact-bound delta,
-auditing-a-real-training delta epsilon, other-packages delta, a-leak-that-one-run-cannot-see beta
-trials, valid-adaptive-auditing epsilon epsilons ratios"""
+06-dp-sgd delta epsilon sample_rate tau, running beta epsilon sample_rate, 09-exact-bound delta,
+auditing-a-real-training delta epsilon, 12-a-leak-that-one-run-cannot-see beta trials,
+10-feedback epsilon epsilons ratios"""
 
 
 def test_chapter_parameters_have_smallest_values():
@@ -235,7 +234,7 @@ def test_most_chapters_have_parameters():
         ("04-the-gaps", {"n": 1}, r"n must lie in \[2, 11\] in this chapter, got n=1"),
         ("04-the-gaps", {"epsilom": 3}, "epsilom is not a parameter of .*epsilon"),
         ("B-gaps-in-detail", {"n": 12}, r"n must lie in \[2, 11\] in this chapter"),
-        ("valid-adaptive-auditing", {"ratios": [2, 2]}, "ratios must hold no number twice"),
+        ("10-feedback", {"ratios": [2, 2]}, "ratios must hold no number twice"),
         ("05-efficacy", {"n": 1001}, "; add -p n=1000 or -p n=2000"),
         ("06-dp-sgd", {"ratios": [1, 2.5]}, "got ratios=2.5: .*; give 2 or 3 instead"),
         (
@@ -244,13 +243,17 @@ def test_most_chapters_have_parameters():
             "k must be at most d times the smallest ratio = 20.*; add -p k=20",
         ),
         ("D-dp-sgd-in-detail", {"k": 101}, "k must be at most d / 10 = 100, got k=101"),
-        ("exact-bound", {"n": 199}, r"n must lie in \[200"),
-        ("how-much-can-one-run-show", {"steps": 19}, r"steps must lie in \[20, 1000\]"),
-        ("how-much-can-one-run-show", {"d": 9}, r"d must lie in \[10, 10000\]"),
+        ("09-exact-bound", {"n": 199}, r"n must lie in \[200"),
+        ("08-how-much-can-one-run-show", {"steps": 19}, r"steps must lie in \[20, 1000\]"),
+        ("08-how-much-can-one-run-show", {"d": 9}, r"d must lie in \[10, 10000\]"),
         ("questions", {"n": 100}, "k must be at most n = 100, got k=200"),
         ("running", {"ratio": 0.01}, "k must be at most ratio times d = 10, got k=100"),
-        ("valid-adaptive-auditing", {"ratios": [201]}, r"ratios must lie in \[1, 200\]"),
-        ("what-an-assumption-buys", {"n": 50}, "k must be at most n = 50, got k=100; add -p k=50"),
+        ("10-feedback", {"ratios": [201]}, r"ratios must lie in \[1, 200\]"),
+        (
+            "11-what-an-assumption-buys",
+            {"n": 50},
+            "k must be at most n = 50, got k=100; add -p k=50",
+        ),
     ],
 )
 def test_set_up_refuses_what_chapters_cannot_take(chapter, given, message):

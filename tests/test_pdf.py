@@ -39,7 +39,7 @@ PIECES = {
     '<div class="cell"><details class="hide"><summary>Results that a run of it records</summary>'
     '</details><div class="cell_output">recorded</div></div>': "",
     "<section><h2>Play</h2><p>Press.</p><div class='gap-game'>Needs a screen.</div></section>": "",
-    "<section><p>Words.</p><div class='canary-slider'>Needs a screen.</div></section>": "Words.",
+    "<section><p>Words.</p><div class='explorer'>Needs a screen.</div></section>": "Words.",
     "<details><summary>Proof.</summary> It is so.</details>": "Proof. It is so.",
     "<div class='ways-in'><a class='sd-btn' href='b.html'>Read it</a></div>": "",
 }

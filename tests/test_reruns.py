@@ -47,15 +47,14 @@ RUNS = {
         {"epsilon": 2},
         {"n": 600, "sets": 60, "sizes": [2, 3, 4], "beta": 0.1},
     ),
-    "a-leak-that-one-run-cannot-see": ({"trials": 4}, {"beta": 0.1}, {"trials": 6, "seed": 8}),
+    "12-a-leak-that-one-run-cannot-see": ({"trials": 4}, {"beta": 0.1}, {"trials": 6, "seed": 8}),
     "auditing-a-real-training": ({}, {"epsilon": 3}, {"n": 500, "delta": 1e-6, "beta": 0.1}),
-    "exact-bound": ({}, {"delta": 1e-6}, {"n": 30_000, "beta": 0.1}),
-    "how-much-can-one-run-show": (
+    "09-exact-bound": ({}, {"delta": 1e-6}, {"n": 30_000, "beta": 0.1}),
+    "08-how-much-can-one-run-show": (
         {"trials": 3, "steps": 50},
         {"epsilon": 4},
         {"d": 200, "steps": 40, "delta": 1e-6, "sample_rate": 0.2},
     ),
-    "other-packages": ({"trials": 50}, {"k": 150}, {"delta": 1e-6, "beta": 0.1}),
     "questions": (
         {"trials": 100},
         {"epsilon": 3},
@@ -66,12 +65,12 @@ RUNS = {
         {"epsilon": 4},
         {"d": 400, "k": 40, "steps": 50, "ratio": 4, "delta": 1e-6, "beta": 0.1},
     ),
-    "valid-adaptive-auditing": (
+    "10-feedback": (
         {"trials": 3, "ratios": [1, 5]},
         {"epsilon": 2, "epsilons": [1.5, 3]},
         {"n": 600, "d": 600, "beta": 0.1},
     ),
-    "what-an-assumption-buys": ({}, {"n": 800}, {"k": 80, "delta": 1e-6, "beta": 0.1}),
+    "11-what-an-assumption-buys": ({}, {"n": 800}, {"k": 80, "delta": 1e-6, "beta": 0.1}),
 }
 
 #: What stays, by words of its source: how the page labels it, and why it stays. The label stands in
@@ -86,6 +85,9 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ("lambda D: D", "all eight guesses are right", "a mechanism without parameters"),
         ("audit(*play)", "two groups of four people", "a mechanism without parameters"),
         ('shares["exact"]', "probabilities of $(V, R)$", "the game above"),
+        ("oralib.p(1.0)", "If the promise of 1 is kept", "a level that is named"),
+        ('"refuted" if', "The claim of 1", "a condition"),
+        ('"would have refuted it"', "The claim of 1", "a condition"),
     ],
     "03-problem-setting": [
         ("epsilon_estimate(2, 5)", "2 right guesses out of 5", "an example"),
@@ -118,11 +120,15 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ("quoted[", "the paper's setting", "audits that the paper quotes"),
         ("cost[", "in the paper's setting", "the same audits"),
         ("½, blind guessing", "½, blind guessing", "a level that belongs to every setting"),
-        ("staying[", "In the paper's setting", "committed audits"),
-        ("one_way[", "In the paper's setting", "committed audits"),
-        ("room", "the paper's setting", "beside committed audits"),
         ("story", "In this set of four elements", "an example without parameters"),
         ("LARGEST_CERTIFIED_N", "takes too long", "a limit of the library"),
+        ('f"{few:,}"', "audits each", "the number of trials, at most 2,000"),
+        ("at('", "in the paper's setting", "committed audits"),
+        ("audits_of[", "the paper's main experiment", "committed audits"),
+        ("view = explored", "at ε = 2", "a committed table"),
+        ("beyond[", "in the paper's setting", "committed audits"),
+        ("at_sliders[", "at $\\varepsilon=2$", "committed audits"),
+        ("explored['", "On these sliders", "committed audits"),
     ],
     "07-conclusions": [
         ("int(unaided.index[", "Among the powers of two", "the same for every β that we tried"),
@@ -141,17 +147,17 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ("2 * np.sqrt(2) - 2", "It depends only slightly on", "the least over all ε"),
     ],
     "D-dp-sgd-in-detail": [
-        ("studies.run_dpsgd", "Here four coordinates", "an example of eight elements"),
         ("count[", "Exact computation agrees", "a theorem at small sizes"),
         ("best_set", "shows this limit", "a theorem, without parameters"),
         ("twice", "Sets of $2\\log_2n$ elements", "the same"),
         ("best_on_count(", "for two and three", "the same"),
+        ("studies.run_dpsgd", "four coordinates", "an example of eight elements"),
     ],
     "E-adaptive-auditing": [
         ("guess_certain).sum", "Exact tables agree", "a theorem at small sizes"),
         ("means.iloc[-1", "For sets of ten", "the same"),
     ],
-    "a-leak-that-one-run-cannot-see": [
+    "12-a-leak-that-one-run-cannot-see": [
         ("what Opacus divides by", "what Opacus divides by", "a formula of Opacus and its noise"),
         ("opacus", "with Opacus", "a version"),
         ("pytorch", "and PyTorch", "a version"),
@@ -182,7 +188,7 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ("repeats", "trainings of each kind", "committed trainings"),
         ("silent", "Clipping without noise", "committed trainings"),
     ],
-    "exact-bound": [
+    "09-exact-bound": [
         ("idea_of_the_exact_bound", "worst mechanism uses all of δ", "a drawing of the idea"),
         (
             "tables.show(judged",
@@ -196,9 +202,9 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
             "$\\delta=10^{-4}$, $\\varepsilon=0$ and $\\beta=0.05$",
             "a counterexample",
         ),
-        ('f"{fails:.4f}"', "more than this $\\beta=0.05$", "the counterexample"),
+        ('f"{fails:.4f}"', "over $\\beta=0.05$", "the counterexample"),
     ],
-    "how-much-can-one-run-show": [
+    "08-how-much-can-one-run-show": [
         ("ladder", "paper's setting", "committed audits"),
         ("reported", "paper's setting", "the paper's own numbers"),
         ("free", "paper's setting", "committed audits"),
@@ -221,9 +227,10 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ("noisy[", "paper's setting", "committed trainings"),
         ("fine[", "paper's setting", "committed trainings"),
     ],
-    "other-packages": [],
     "questions": [
         ("guesses_needed(", "The last column is for 95% confidence", "what ε means, at δ = 0"),
+        ("other = pd.read_csv", "with 200 guesses, $\\delta=10^{-5}$", "a committed table"),
+        ("on_blind_scores.loc[", "blind scores", "a committed table"),
     ],
     "running": [
         ("grid.read_text", "at ε = 2", "a grid file"),
@@ -232,13 +239,15 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ("k == 100", "for $\\varepsilon = 2$", "the same table"),
         ("figure_8[", "points of the new $\\varepsilon$", "another grid file"),
         ("plane['run_valid']", "At $\\varepsilon = 2$", "the same table"),
+        ("len(plane)", "at $\\varepsilon = 2$", "the same table"),
     ],
-    "valid-adaptive-auditing": [
+    "10-feedback": [
         ("ways_of_feedback", "here for δ = 0", "a drawing of the rules"),
-        ("muting", "The mechanism publishes the signs one by one", "an example without parameters"),
         ("oralib.p(1.0)", "$p(1)=$", "an exercise at ε = 1"),
+        ("muting", "publishes the signs one by one", "an example without parameters"),
+        ("failure > 2 * beta", "is allowed", "a condition"),
     ],
-    "what-an-assumption-buys": [
+    "11-what-an-assumption-buys": [
         ("claims['independent'][4]", "with $\\beta=0.05$", "a committed table"),
         (
             "tables.show(bench_table",
@@ -260,6 +269,7 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ('f"{far:.2f}"', "At $\\mu=0.5$", "an exercise"),
         ("in_the_end", "At $\\mu=0.5$", "an exercise"),
         ("alike", "\\Phi^{-1}(p(1))", "an exercise"),
+        ("is_monotonic_increasing", "each excludes mechanisms", "a condition"),
     ],
 }
 

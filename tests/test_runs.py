@@ -52,7 +52,7 @@ def small(tmp_path):
         markdown('The square is {eval}`y`, or {eval}`f"{y:.2f} ± {n}"`, by $y = x^2 + n$.'),
         markdown("The word is {eval}`word`."),
         markdown(
-            "See {doc}`which-bound`, {doc}`it <exact-bound>`, {prf:ref}`thm-a`, "
+            "See {doc}`which-bound`, {doc}`it <09-exact-bound>`, {prf:ref}`thm-a`, "
             "{prf:ref}`thm-valid-worst`, {numref}`fig-intro-game` and [that](which-bound.ipynb)."
         ),
         code(last),

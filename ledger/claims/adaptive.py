@@ -162,7 +162,7 @@ def sums_are_dominated(
 
 
 @statement("prop:adaptive-ora-is-valid", "Proposition E.5", "counterexample")
-@explained("valid-adaptive-auditing#thm-valid-worst")
+@explained("F-theorems#thm-valid-worst")
 @fails_unless(feedback="one-way")
 @mutants(
     replaced("feedback", all_others_known="all others", full="full"),

@@ -35,7 +35,7 @@ def _two_surest(n: int, v: int, mu: float) -> tuple[float, Any]:
 
 
 @ours("ours:independent-elements", "This book, after Xiang et al.", "quadrature")
-@explained("what-an-assumption-buys#prop-assume-independent")
+@explained("F-theorems#prop-assume-independent")
 @mutants(varied("mu_factor", 2), varied("more", 2))
 def independent_elements(mu_factor: float = 1.0, more: float = 1.0) -> Finding:
     """Of the r most confident of n independent μ-GDP guesses at least v are right with probability
@@ -58,7 +58,7 @@ def independent_elements(mu_factor: float = 1.0, more: float = 1.0) -> Finding:
 
 
 @ours("ours:one-size", "This book", "quadrature")
-@explained("what-an-assumption-buys#prop-assume-size")
+@explained("F-theorems#prop-assume-size")
 @mutants(varied("curve", 1), varied("slope", 1))
 @each(equal, 1e-5)
 def one_size(curve: float = 1.0, slope: float = 1.0) -> Cases:
@@ -93,7 +93,7 @@ def _limit(v: int, r: int, groups: int) -> tuple[float, Any, float]:
 
 
 @ours("ours:limit-of-any-rule", "This book", "quadrature")
-@explained("what-an-assumption-buys#prop-assume-limit")
+@explained("F-theorems#prop-assume-limit")
 @mutants(varied("factor", 1))
 @each(at_most)
 def limit_of_any_rule(factor: float = 1.0) -> Cases:

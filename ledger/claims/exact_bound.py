@@ -86,7 +86,7 @@ def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
 
 
 @ours("ours:exact-p-value", "This book", "linear program")
-@explained("exact-bound#thm-exact-fixed")
+@explained("F-theorems#thm-exact-fixed")
 @remark("The linear program runs over all tables of up to four elements, not over a class of laws.")
 @each(equal, 1e-6)
 def exact_p_value(tail: float = 1.0, leak: float = 1.0) -> Cases:
@@ -131,7 +131,7 @@ def _best_with_feedback(
 
 
 @ours("ours:list-is-no-feedback", "This book", "linear program")
-@explained("valid-adaptive-auditing#thm-exact-told")
+@explained("F-theorems#thm-exact-told")
 @mutants(replaced("stops", before_the_end=True))
 @remark(
     "The linear program runs over all tables of up to three elements, all sets of elements as "
@@ -158,7 +158,7 @@ def list_is_no_feedback(tail: float = 1.0, leak: float = 1.0, stops: bool = Fals
 
 
 @ours("ours:extremal-response", "This book")
-@explained("exact-bound#thm-exact-fixed")
+@explained("F-theorems#thm-exact-fixed")
 @each(equal)
 def exact_p_value_is_attained(tail: float = 1.0, delta: float = 1.0) -> Cases:
     """A mechanism attains the exact p-value, and has exactly δ where nδ ≤ B."""
@@ -186,7 +186,7 @@ def _tails(r: int, epsilon: float) -> list[tuple[int, float, float]]:
 
 
 @ours("ours:steinke-for-small-tails", "This book, on Steinke et al.")
-@explained("exact-bound#prop-exact-usual")
+@explained("F-theorems#prop-exact-usual")
 @mutants(
     varied("two", up=WEAKER, down="whether 1 would do in place of 2 is an open question"),
     varied("limit", down=WEAKER),
@@ -252,7 +252,7 @@ def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
 
 
 @ours("ours:random-number-of-guesses", "This book", "linear program")
-@explained("exact-bound#thm-exact-random")
+@explained("F-theorems#thm-exact-random")
 @mutants(replaced("joined", the_worst_r_alone=False))
 def random_number_of_guesses(tail: float = 1.0, leak: float = 1.0, joined: bool = True) -> Finding:
     """For a random number of guesses without or with one-way feedback, the worst case of V ≥ c_R
@@ -343,7 +343,7 @@ def _mechanism_of_two_faces_is_private() -> Finding:
 
 
 @ours("ours:random-r-needs-another-rule", "This book", "linear program")
-@explained("exact-bound#thm-exact-open")
+@explained("F-theorems#thm-exact-open")
 @mutants(
     replaced("rule", of_Steinke_et_al="steinke", exact="exact"),
     varied("failure_probability", down=WEAKER),
@@ -372,7 +372,7 @@ def random_r_needs_another_rule(
 
 
 @ours("ours:bounded-damage", "This book, on Steinke et al.", "linear program")
-@explained("exact-bound#prop-exact-usual")
+@explained("F-theorems#prop-exact-usual")
 @mutants(varied("two", up=WEAKER), varied("one", down=WEAKER), replaced("two", no_damage=1.0))
 @remark(
     "How often it can fail at a given ε is not known; where p(ε) is nearly 1, even a fixed "
@@ -414,7 +414,7 @@ def _budget_cases() -> list[tuple[int, int, float, float, float]]:
 
 
 @ours("ours:fixed-budget", "This book", "linear program")
-@explained("exact-bound#prop-exact-budget")
+@explained("F-theorems#prop-exact-budget")
 @mutants(replaced("size", one_less="k − 1"))
 @each(equal, 1e-6)
 def fixed_budget(tail: float = 1.0, leak: float = 1.0, size: str = "k") -> Cases:

@@ -47,7 +47,7 @@ def _worst_failure_of_response(epsilon: float, n: int, beta: float) -> float:
 
 
 @ours("ours:worst-case-of-full-feedback", "This book")
-@explained("valid-adaptive-auditing#thm-valid-worst")
+@explained("F-theorems#thm-valid-worst")
 @mutants(varied("factor"), replaced("factor", no_more_than_β=None))
 def worst_case_of_full_feedback(factor: float | None = 1.0) -> Finding:
     """With full feedback the bound of an ε-DP mechanism exceeds ε with probability at most W_n, the
@@ -72,7 +72,7 @@ def worst_case_of_full_feedback(factor: float | None = 1.0) -> Finding:
 
 
 @ours("ours:anytime-bound", "This book")
-@explained("valid-adaptive-auditing#thm-valid-anytime")
+@explained("F-theorems#thm-valid-anytime")
 @mutants(
     varied("failure_probability", down=WEAKER), replaced("failure_probability", twice_that=2.0)
 )
@@ -94,7 +94,7 @@ def anytime_bound_is_valid(failure_probability: float = 1.0) -> Cases:
 
 
 @ours("ours:one-threshold-fails", "This book")
-@explained("valid-adaptive-auditing#prop-valid-muting")
+@explained("F-theorems#prop-valid-muting")
 @mutants(replaced("feedback", none="none"))
 def one_threshold_fails(
     privacy_level: float = 0.0175, failure: float = 0.1304, feedback: str = "full"
@@ -159,7 +159,7 @@ def _guessers(count: int, seed: int) -> Iterable[Function]:
 
 
 @ours("ours:one-way-is-no-feedback", "This book")
-@explained("valid-adaptive-auditing#thm-valid-laws")
+@explained("F-theorems#thm-valid-laws")
 @mutants(replaced("feedback", full="full"), varied("factor", up=WEAKER))
 @each(at_most)
 def one_way_is_no_feedback(feedback: str = "one-way", factor: float = 1.0) -> Cases:
@@ -178,7 +178,7 @@ def one_way_is_no_feedback(feedback: str = "one-way", factor: float = 1.0) -> Ca
 
 
 @ours("ours:full-feedback-and-delta", "This book", "linear program")
-@explained("valid-adaptive-auditing#prop-valid-delta")
+@explained("F-theorems#prop-valid-delta")
 @mutants(varied("factor", up=WEAKER), replaced("met", at_the_last_guess="last"))
 @each(at_most, 1e-7)
 def full_feedback_and_delta(factor: float = 1.0, met: str = "ever") -> Cases:
@@ -196,7 +196,7 @@ def full_feedback_and_delta(factor: float = 1.0, met: str = "ever") -> Cases:
 
 
 @ours("ours:settled-order", "This book", "linear program")
-@explained("valid-adaptive-auditing#thm-valid-order")
+@explained("F-theorems#thm-valid-order")
 @mutants(varied("factor", up=WEAKER), replaced("missing", not_counted="not counted"))
 @each(at_most, 1e-7)
 def settled_order(factor: float = 1.0, missing: str = "wrong") -> Cases:
@@ -216,7 +216,7 @@ def settled_order(factor: float = 1.0, missing: str = "wrong") -> Cases:
 
 
 @ours("ours:meeting-a-line", "This book", "linear program")
-@explained("valid-adaptive-auditing#thm-valid-certified")
+@explained("F-theorems#thm-valid-certified")
 @mutants(replaced("met", at_the_last_guess="last"))
 def meeting_a_line(factor: float = 1.0, weight: float = 1.0, met: str = "ever") -> Finding:
     """With full feedback on n elements of an (ε, δ)-DP mechanism, in any order and free to stop,
@@ -243,7 +243,7 @@ def meeting_a_line(factor: float = 1.0, weight: float = 1.0, met: str = "ever") 
 
 
 @ours("ours:any-order", "This book", "closed form")
-@explained("valid-adaptive-auditing#thm-valid-any-order")
+@explained("F-theorems#thm-valid-any-order")
 @mutants(varied("leak", 2), varied("weight", 2), replaced("rises", reversed=-1))
 def any_order(leak: float = 1.0, weight: float = 1.0, rises: int = 1) -> Finding:
     """With k guesses in any order and full feedback, the p-value that the library takes is

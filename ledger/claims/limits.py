@@ -56,7 +56,7 @@ def _mixed(weight: float) -> list[tuple[str, float, float]]:
 
 
 @ours("ours:limit-of-one-run", "This book")
-@explained("how-much-can-one-run-show#thm-much-limit")
+@explained("F-theorems#thm-much-limit")
 @mutants(
     varied("share", up=WEAKER),
     varied("power", up=WEAKER),
@@ -156,7 +156,7 @@ def _best_on_one_side(
 
 
 @ours("ours:one-side", "This book", "linear program")
-@explained("how-much-can-one-run-show#prop-much-side")
+@explained("F-theorems#prop-much-side")
 @mutants(
     varied("leak", up=WEAKER),
     replaced("fixed", read_off_the_output="read off the output"),
@@ -265,7 +265,7 @@ def _random_r_p_value(v: int, r: int, epsilon: float, leaks: float) -> float:
 
 
 @ours("ours:stated-training", "This book", "linear program")
-@explained("how-much-can-one-run-show#thm-much-stated")
+@explained("F-theorems#thm-much-stated")
 @mutants(
     varied("leak", up=WEAKER),
     replaced("balanced", by_the_mean="by the mean"),
@@ -324,7 +324,7 @@ def _best_mean_of(
 
 
 @ours("ours:ceiling-of-means", "This book", "linear program")
-@explained("how-much-can-one-run-show#thm-much-means")
+@explained("F-theorems#thm-much-means")
 @remark(
     "Both values are linear programs: one over all tables, the other over the laws of the count. "
     "They agree where D_in = D_out and no count is worth less than a smaller one."

@@ -414,7 +414,7 @@ def _best_bounds() -> pd.DataFrame:
 
 
 @ours("ours:best-bound", "This book", "Monte Carlo")
-@explained("how-much-can-one-run-show#fig-much-table")
+@explained("08-how-much-can-one-run-show#fig-much-table")
 @remark("From the table stored with the book; its rows take minutes to compute.")
 def best_bound(bound: float = 0.984, gain: float = 1.63) -> Finding:
     """In the paper's main setting, with 350 guesses fixed in advance, canaries that hop, are
@@ -437,7 +437,7 @@ def _many_weights() -> pd.DataFrame:
 
 
 @ours("ours:many-weights", "This book", "Monte Carlo")
-@explained("how-much-can-one-run-show#sec-much-free")
+@explained("08-how-much-can-one-run-show#sec-much-free")
 @remark("From the table stored with the book; its rows take minutes to compute.")
 def many_weights(bound: float = 1.31) -> Finding:
     """With the noise, steps and accountant of the paper's main setting, 800,000 canaries that hop,
@@ -449,7 +449,7 @@ def many_weights(bound: float = 1.31) -> Finding:
 
 
 @ours("ours:control", "This book", "Monte Carlo")
-@explained("how-much-can-one-run-show#sec-much-free")
+@explained("08-how-much-can-one-run-show#sec-much-free")
 @mutants(varied("bound", 1), varied("share", 5))
 @remark("From the tables stored with the book. The share includes the change of the guesses.")
 def control(bound: float = 1.042, share: float = 0.62) -> Finding:
@@ -469,7 +469,7 @@ def control(bound: float = 1.042, share: float = 0.62) -> Finding:
 
 
 @ours("ours:dropping-is-free", "This book", "quadrature")
-@explained("how-much-can-one-run-show#prop-much-dropping")
+@explained("F-theorems#prop-much-dropping")
 @mutants(varied("factor", up=WEAKER), replaced("dropped", by_a_coin="by a coin"))
 @each(at_most)
 def dropping_is_free(factor: float = 1.0, dropped: str = "by the output") -> Cases:

@@ -50,11 +50,11 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 #: A selector of the elements that are useless on paper.
 DROPPED = """.headerlink, script, style, .copybtn, .figure-data, .ledger-box > input,
-.ledger-box > label, table.ledger details, .run, .ways-in, .on-screen, .canary-slider,
+.ledger-box > label, table.ledger details, .run, .ways-in, .on-screen, .explorer,
 section:has(> .calculator), section:has(> .gap-game), .cell > .hide,
 .cell:has(> .hide):not(:has(> .cell_output)), .cell:has(:-soup-contains("Results that a run"))"""
 #: The beginnings of pages that are not printed.
-LEFT_OUT = ("book/api", "book/explorer")
+LEFT_OUT = ("book/api",)
 MATHJAX = 'head script[src*="mathjax"]'
 
 # ------------------------------------------------------------------------------------------------

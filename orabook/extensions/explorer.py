@@ -34,7 +34,6 @@ DATA = "explorer-data.js"
 SCRIPTS = {
     "explorer": (PLOTLY, DATA, "explorer.js"),
     "gap-game": ("game.js",),
-    "canary-slider": (DATA, "slider.js"),
     "calculator": ("bounds.js", "calculator.js"),
 }
 
