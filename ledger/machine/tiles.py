@@ -1,4 +1,4 @@
-"""A small map of all verdicts: a tile for each claim, in rows by the sections of the paper.
+"""A small map of all verdicts: a tile for each number, in rows by the sections of the paper.
 
 A tile has the paper's own number and a sign for its verdict, and leads to the box of its statement
 in the book.
@@ -22,7 +22,7 @@ from ledger.machine.entries import (
 )
 from ledger.machine.text import summary, typeset
 
-__all__ = ["MARKS", "Place", "Tiles", "place_of"]
+__all__ = ["MARKS", "Place", "Tiles", "places_of"]
 
 #: The verdicts as classes of the style sheet, and the signs on their tiles.
 MARKS = {HOLDS: "holds", CORRECTED: "corrected", FAILS: "fails", IMPLEMENTED: "implemented"}
@@ -31,11 +31,16 @@ SIGNS = {HOLDS: "✓", CORRECTED: "✎", FAILS: "✗", IMPLEMENTED: "≔"}
 #: The rows: sections and appendices of the paper in its order, and what this book adds.
 _ROWS = (*"1234567ABCDE", OURS)
 
-#: A place that begins with a statement's own number: "Theorems 5.1 and C.1".
-_STATEMENT = re.compile(r"(?:Definition|Theorem|Proposition|Lemma|Corollary)s? (\w)\.(\d+)")
+#: A place that begins with statements' own numbers: "Theorems 5.1 and C.1".
+_STATEMENTS = re.compile(
+    r"(Definition|Theorem|Proposition|Lemma|Corollary)s? (\w\.\d+(?:(?:, | and )\w\.\d+)*)"
+)
 
 #: A place that is numbered through the whole paper: "Figures 1 and 5".
-_THROUGHOUT = re.compile(r"(Figure|Algorithm)s? (\d)")
+_THROUGHOUT = re.compile(r"(Figure|Algorithm)s? (\d(?:(?:, | and )\d)*)")
+
+#: Statements that the paper repeats; they have no box of their own, and share that of the first.
+_REPEATED = ("A.17", "C.1", "C.5", "C.11")
 
 #: A place in the text of the paper: "Section E.3.2", "Appendix B, closing remark".
 _TEXT = re.compile(r"(?:Section|Appendix) ((\w)[\d.]*)")
@@ -54,8 +59,8 @@ class Place:
     target: str
 
 
-def place_of(claim: Claim) -> Place:
-    """The place of a claim's tile.
+def places_of(claim: Claim) -> list[Place]:
+    """Return the places of a claim's tiles, one for each of the paper's numbers that it has.
 
     Numbered statements come first, then figures and algorithms, then claims of the text. A figure
     stands in the row of the chapter that shows it.
@@ -63,32 +68,47 @@ def place_of(claim: Claim) -> Place:
     Examples
     --------
     >>> import ledger
-    >>> places = [place_of(ledger.find(number)) for number in (64, 69, 66, 84)]
-    >>> [place.row for place in places]
-    ['E', '5', 'E', 'ours']
-    >>> [place.label for place in places]
-    ['E.5', 'Fig. 1', '§E.3.2', 'Worst case of full feedback']
-    >>> places[0].target
+    >>> for number in (64, 69, 66, 84):
+    ...     print([(place.row, place.label) for place in places_of(ledger.find(number))])
+    [('E', 'E.5')]
+    [('5', 'Fig. 1'), ('5', 'Fig. 5')]
+    [('E', '§E.3.2')]
+    [('ours', 'Worst case of full feedback')]
+    >>> places_of(ledger.find(64))[0].target
     'E-adaptive-auditing#paper-proposition-e-5'
     """
     if claim.sort == OURS:
         label = claim.label.removeprefix("ours:").replace("-", " ").capitalize()
-        return Place(OURS, 0, f"{claim.number:04}", label, claim.explained)
-    statement = _STATEMENT.match(claim.place)
-    if statement:
-        section, number = statement.groups()
-        target = own_place(claim.place)
-        return Place(section, 0, f"{number:>04}", f"{section}.{number}", target)
+        return [Place(OURS, 0, f"{claim.number:04}", label, claim.explained)]
+    statements = _STATEMENTS.match(claim.place)
+    if statements:
+        kind, numbers = statements.groups()
+        return [_statement(kind, number, claim) for number in _listed(numbers)]
     throughout = _THROUGHOUT.match(claim.place)
     if throughout:
-        kind, number = throughout.groups()
+        kind, numbers = throughout.groups()
         chapter = claim.explained.lstrip("0")[0]
-        return Place(chapter, 1, number, f"{kind[:3]}. {number}", claim.explained)
+        return [
+            Place(chapter, 1, number, f"{kind[:3]}. {number}", claim.explained)
+            for number in _listed(numbers)
+        ]
     text = _TEXT.match(claim.place)
     if text is None:
         raise ValueError(f"place must begin with a place of the paper, got {claim.place!r}")
     number, section = text.groups()
-    return Place(section, 2, number, f"§{number}", claim.explained)
+    return [Place(section, 2, number, f"§{number}", claim.explained)]
+
+
+def _listed(numbers: str) -> list[str]:
+    """Return the numbers of a list: "B.2, B.5 and E.1"."""
+    return re.split(", | and ", numbers)
+
+
+def _statement(kind: str, label: str, claim: Claim) -> Place:
+    """Return the place of a numbered statement, which leads to its box."""
+    section, number = label.split(".")
+    place = claim.place if label in _REPEATED else f"{kind} {label}"
+    return Place(section, 0, f"{number:>04}", label, own_place(place))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +122,8 @@ class Tiles:
         """The verdicts with the places of their tiles, by row."""
         rows: dict[str, list[tuple[Place, Verdict]]] = {row: [] for row in _ROWS}
         for verdict in self.verdicts:
-            place = place_of(verdict.claim)
-            rows[place.row].append((place, verdict))
+            for place in places_of(verdict.claim):
+                rows[place.row].append((place, verdict))
         for row in rows.values():
             row.sort(key=lambda tile: (tile[0].kind, tile[0].number))
         return {name: row for name, row in rows.items() if row}
@@ -141,7 +161,10 @@ def _tile(place: Place, verdict: Verdict) -> str:
     claim = verdict.claim
     page, _, anchor = place.target.partition("#")
     name = escape(f"{place.label}, {claim.place}: {verdict.verdict}")
-    title = escape(f"{claim.place}, {verdict.verdict}: {typeset(claim.statement)}")
+    text = f"{claim.place}, {verdict.verdict}: {typeset(claim.statement)}"
+    if verdict.verdict == CORRECTED:
+        text = f"{text} Corrected: {typeset(claim.correction)}"
+    title = escape(text)
     return (
         f'<a class="tile {MARKS[verdict.verdict]}" href="{page}.html#{anchor}" title="{title}" '
         f'aria-label="{name}">{_sign(verdict.verdict)}{escape(place.label)}</a>'
