@@ -264,7 +264,7 @@ def test_readme_quotes_the_ladder():
         f"get to {bound['crowding']:.2f}, and on one of 100,000 weights to "
         f"{bound['800,000 canaries']:.2f}; there the paper's own audit shows "
         f"{bound['control']:.2f}, so most of that rise",
-        f"shows more than {limit:.2f} in nearly every run",
+        f"reliably shows more than {limit:.2f}.",
     ):
         assert sentence in readme
     middle = (bound["as in the paper"] + bound["800,000 canaries"]) / 2

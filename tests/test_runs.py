@@ -158,7 +158,7 @@ def test_a_run_leaves_notebook_results_and_page(small, capsys, monkeypatch):
     assert words.count("a`<b>*bold*</b>") == 3  # also at the top and in the cell of parameters
     assert (
         "See Which bound may I use?, it, Theorem 1, Theorem “Worst case of full feedback” in "
-        "Making adaptive auditing valid, Fig. 2 in 1. Introduction and that."
+        "F. Our theorems and proofs, Fig. 2 in 1. Introduction and that."
     ) in words
     assert html.title.string == "A chapter"
     assert not html.select("[src^=http], link[href]")  # all of it is in the file
