@@ -34,16 +34,17 @@ def gap_chain(channels: Mapping[str, Channel], k: Sequence[int] | None = None) -
     """
     _, axes = draw.picture(height=1.5 + 0.46 * len(channels))
     guesses = [None] * len(channels) if k is None else k
-    for place, (row, number) in enumerate(zip(channels, guesses, strict=True)):
-        channel = channels[row]
-        efficacy = channel.optimal_efficacy(number)
+    for place, ((name, channel), k_of_row) in enumerate(
+        zip(channels.items(), guesses, strict=True)
+    ):
+        efficacy = channel.optimal_efficacy(k_of_row)
         allowed = float(p(channel.epsilon))
         levels = [0.5, efficacy, channel.ac_ddp, float(p(channel.ddp)), allowed]
-        for (name, colour), left, end in zip(_PARTS, levels[:-1], levels[1:], strict=True):
-            label = name if place == 0 else f"_{name}"  # one entry in the legend
+        for (part, colour), left, end in zip(_PARTS, levels[:-1], levels[1:], strict=True):
+            label = part if place == 0 else f"_{part}"  # one entry in the legend
             width = max(end - left, 0.0)
             axes.barh(place, width, 0.62, left, color=colour, label=label, edgecolor="white")
-            note(axes, series=name, x=[left + width], y=row)
+            note(axes, series=part, x=[left + width], y=name)
         axes.plot([allowed] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1.6)
         _write_efficacy(axes, efficacy, place)
     axes.plot([], [], color="black", linewidth=1.6, label="p(ε): what privacy allows")
@@ -92,7 +93,7 @@ _THIN_SPACE = "\u2009"
 
 def _signs(entries: ArrayLike, between: str = _THIN_SPACE) -> str:
     """Write signs as people do by hand; 0 is nothing published."""
-    return between.join("0+−"[entry] for entry in np.ravel(entries).tolist())
+    return between.join({0: "0", 1: "+", -1: "−"}[entry] for entry in np.ravel(entries).tolist())
 
 
 @in_house_style
@@ -102,6 +103,7 @@ def outputs(channel: Channel) -> Picture:
     picture, axes = draw.picture(height=1.6 + 0.33 * rows)
     image = axes.imshow(channel.table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     between = _THIN_SPACE if columns <= 8 else "\n"  # stacked where they do not fit side by side
+    noted = _THIN_SPACE if columns <= 8 else ""
     axes.set_xticks(range(columns), [_signs(s, between) for s in channel.signs])
     names = [str(i) for i in range(rows)]
     if channel.outputs is not None:
@@ -110,7 +112,7 @@ def outputs(channel: Channel) -> Picture:
         are_signs = {-1, 0, 1}.issuperset(entries) and -1 in entries
         names = [_signs(output) if are_signs else " ".join(map(str, output)) for output in lists]
     axes.set_yticks(range(rows), names)
-    note_cells(axes, [_signs(s, between.strip("\n")) for s in channel.signs], names, channel.table)
+    note_cells(axes, [_signs(s, noted) for s in channel.signs], names, channel.table)
     draw.labels(axes, "dataset s", "output o")
     axes.grid(visible=False)
     picture.colorbar(image, ax=axes, label="P[o | s]")

@@ -17,7 +17,7 @@ for Λ, or -Λ, in place of |Λ|.
 
 Given the k-th largest |Λ|, those above it are independent draws of the law above it, so V is
 binomial, of k - 1 guesses, plus one coin; and the tail probability of the k-th largest is a beta
-variable: one integral is left.
+variable: one integral is left, which :func:`orabook.studies.ceiling.law_of_surest` computes.
 """
 
 from dataclasses import dataclass
@@ -37,10 +37,11 @@ from oralib.ground.types import SAID, VIEWS, Said, View
 
 __all__ = ["Confidence", "confidence", "isolated_limit"]
 
-#: The allowed range of T q² / σ², about the information in the outputs. Outside it, both tails of Λ
-#: are alike up to rounding, or that of wrong guesses is too small to be tabulated.
+#: The allowed range of T q² / σ², which is roughly the information in the outputs: below it both
+#: tails of Λ are alike up to rounding, above it that of wrong guesses is too small to be tabulated.
 INFORMATION_RANGE = (1e-9, 1e5)
-#: The smallest noise multiplier, for the same reason.
+#: The smallest noise multiplier. Below it, the tail of wrong guesses is too small to be tabulated
+#: even if T q² / σ² is small: one step with an element in its batch shows it almost surely.
 SMALLEST_SIGMA = 0.05
 
 
@@ -58,20 +59,21 @@ class Confidence:
 
     @cached_property
     def _splines(self) -> list[Any]:
-        tails = self.log_right, self.log_wrong, np.logaddexp(self.log_right, self.log_wrong)
-        return [scipy.interpolate.CubicSpline(self.level, logs) for logs in tails]
+        log_either = np.logaddexp(self.log_right, self.log_wrong)
+        log_tails = [self.log_right, self.log_wrong, log_either]
+        return [scipy.interpolate.CubicSpline(self.level, log_tail) for log_tail in log_tails]
 
     def at(self, level: Any) -> tuple[Reals, Reals]:
         """(P[|Λ| > level, right], P[|Λ| > level, wrong])."""
-        right, wrong, _ = self._splines
-        return np.exp(right(level)), np.exp(wrong(level))
+        log_right, log_wrong, _ = self._splines
+        return np.exp(log_right(level)), np.exp(log_wrong(level))
 
     def level_of(self, share: Any) -> Reals:
         """The level that |Λ| exceeds with probability ``share``."""
         spline = self._splines[2]
-        tail = spline(self.level)
-        goal = np.log(np.maximum(share, np.exp(tail[-1])))
-        level = np.interp(-goal, -tail, self.level)
+        log_tail = spline(self.level)
+        goal = np.log(np.maximum(share, np.exp(log_tail[-1])))
+        level = np.interp(-goal, -log_tail, self.level)
         for _ in range(4):  # Newton's method, from between two nodes
             step = (spline(level) - goal) / spline(level, 1)
             level = np.clip(level - step, 0, self.level[-1])
@@ -113,16 +115,16 @@ def _confidence(steps: int, rate: float, sigma: float, sees: View, side: Said) -
         sees = "sum"
     level, tails = _tails(sees, steps, rate, sigma)
     above_in, above_out, below_out, below_in = tails
-    half = log(2)
+    log_half = -log(2)  # a fair coin decides in or out
     if side == "in":
-        log_right = above_in - half
-        log_wrong = above_out - half
+        log_right = above_in + log_half
+        log_wrong = above_out + log_half
     elif side == "out":
-        log_right = below_out - half
-        log_wrong = below_in - half
+        log_right = below_out + log_half
+        log_wrong = below_in + log_half
     else:
-        log_right = np.logaddexp(above_in, below_out) - half
-        log_wrong = np.logaddexp(above_out, below_in) - half
+        log_right = np.logaddexp(above_in, below_out) + log_half
+        log_wrong = np.logaddexp(above_out, below_in) + log_half
     # -Λ ends early: nobody can be sure that an element was left out.
     is_finite = np.isfinite(log_right + log_wrong)
     columns = (level[is_finite], log_right[is_finite], log_wrong[is_finite])
@@ -164,8 +166,10 @@ def isolated_limit(
     leak = delta if side == "both" else delta / 2
 
     def excess(epsilon: float) -> float:
-        right, wrong, _ = law._splines
-        return float(np.exp(right(epsilon)) - np.exp(epsilon + wrong(epsilon))) - leak / beta
+        log_right, log_wrong, _ = law._splines
+        right = np.exp(log_right(epsilon))
+        e_epsilon_wrong = np.exp(epsilon + log_wrong(epsilon))
+        return float(right - e_epsilon_wrong) - leak / beta
 
     if excess(0.0) <= 0:
         return 0.0

@@ -73,7 +73,8 @@ def best_bounds(methods: Iterable[str] = tuple(METHODS), *, trials: int = 1000) 
     Column ``bound`` is the mean of :func:`oralib.valid_lower_bound` over the audits, ``bound_se``
     its standard error, and ``steinke`` the mean of the paper's rule. ``above`` is the share of
     audits whose bound exceeds ``certified``, the ε by a PLD accountant. ``ceiling`` is the mean
-    bound of the best guesser of as many isolated elements.
+    bound of the best guesser of n isolated elements, which sees all steps and chooses its own
+    number of guesses.
     """
     rows = []
     for name in tqdm(methods, disable=None, leave=False):
@@ -95,6 +96,7 @@ def best_bounds(methods: Iterable[str] = tuple(METHODS), *, trials: int = 1000) 
                 "k": method.guesses,
                 "feedback": counts.feedback,
                 "rule": valid_rule(counts, DELTA).name,
+                # Here ``bound`` is the valid bound; in a summary it is that of the paper's rule.
                 "bound": means["valid"],
                 "bound_se": means["valid_se"],
                 "steinke": means["bound"],
@@ -121,7 +123,9 @@ def bound_map(
     """The mean valid bound over n/d (column ``x``) and k, for several ε and ways of auditing.
 
     Canaries stay and the guesser looks at sums; they stay and it looks at all steps, with one-way
-    feedback; or they hop, and none is dropped.
+    feedback; or they hop, and none is dropped. Columns are those of
+    :func:`orabook.experiments.summaries.summary`: ``valid`` is the mean valid bound, and ``bound``
+    the mean bound by the paper's rule, which :func:`best_bounds` has in column ``steinke``.
     """
     rows = []
     grid = list(product(epsilons, elements_of(ratios, D), methods, guesses))

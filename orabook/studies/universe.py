@@ -123,8 +123,8 @@ class SampledChannel:
     @cached_property
     def ddp(self) -> float:
         """Distributional DP under Θ: the largest loss over possible outputs, elements and pairs."""
-        size = np.nan_to_num(np.abs(self.privacy_loss), posinf=np.inf)
-        loss = np.where(self._allowed, size, 0.0)
+        absolute = np.abs(self.privacy_loss)
+        loss = np.where(self._allowed & ~np.isnan(absolute), absolute, 0.0)
         return float(loss[self.probability > 0].max())
 
     @cached_property

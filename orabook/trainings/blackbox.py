@@ -17,7 +17,7 @@ from oraudit.canaries.count import judge_scores
 from oraudit.canaries.mislabelled import mislabelled
 from oraudit.canaries.setup import Setup
 
-__all__ = ["black_box", "norms", "passed", "scores", "train"]
+__all__ = ["black_box", "losses_and_gradients", "norms", "scores", "train"]
 
 #: The canaries of a training, and the stated ε and δ.
 CANARIES = 501
@@ -33,8 +33,13 @@ HIDDEN = 256
 KINDS = {"honest": (1.0, 1.0), "without noise": (1.0, 0.0), "without privacy": (np.inf, 0.0)}
 
 
-def passed(weights: list[Array], inputs: Array, labels: Array) -> tuple[Array, list[Any]]:
-    """The loss of each example, and the two vectors of its gradient in each layer."""
+def losses_and_gradients(
+    weights: list[Array], inputs: Array, labels: Array
+) -> tuple[Array, list[Any]]:
+    """The loss of each example, and each layer's gradient as two vectors whose outer product it is.
+
+    The two vectors are the layer's input and the gradient of the loss by the layer's output.
+    """
     hidden = np.maximum(inputs @ weights[0], 0)
     logs = scipy.special.log_softmax(hidden @ weights[1], axis=1)
     error = np.exp(logs) - np.eye(CLASSES, dtype=logs.dtype)[labels]
@@ -55,10 +60,12 @@ def train(first: list[Array], data: tuple[Array, Array], kind: str, rng: Any) ->
     sigma = share * noise_multiplier(CLAIM, DELTA, STEPS, SAMPLE_RATE)
     for _ in range(STEPS):
         batch = rng.random(len(labels)) < SAMPLE_RATE
-        _, layers = passed(weights, inputs[batch], labels[batch])
+        _, layers = losses_and_gradients(weights, inputs[batch], labels[batch])
         factors = np.minimum(1, clip / np.maximum(norms(layers), 1e-9))[:, None]
         for weight, (x, e) in zip(weights, layers, strict=True):
-            noise = sigma * rng.standard_normal(weight.shape, dtype=np.float32) if sigma else 0
+            noise = 0.0
+            if sigma:
+                noise = sigma * clip * rng.standard_normal(weight.shape, dtype=np.float32)
             weight -= LEARNING_RATE / (SAMPLE_RATE * DIGITS) * (x.T @ (factors * e) + noise)
     return weights
 
@@ -66,19 +73,22 @@ def train(first: list[Array], data: tuple[Array, Array], kind: str, rng: Any) ->
 def scores(models: list[list[Array]], inputs: Array, labels: Array) -> dict[str, Array]:
     """Scores by the first, the last and a reference model, high where a canary seems included."""
     first, last, reference = models
-    _, start = passed(first, inputs, labels)
-    loss, end = passed(last, inputs, labels)
-    reference_loss, _ = passed(reference, inputs, labels)
+    _, gradient_at_first = losses_and_gradients(first, inputs, labels)
+    loss, gradient_at_last = losses_and_gradients(last, inputs, labels)
+    reference_loss, _ = losses_and_gradients(reference, inputs, labels)
 
     def along(origin: list[Array]) -> Array:
-        """The way of the weights from an origin, against each canary's first gradient."""
-        layers = zip(start, origin, last, strict=True)
+        """How far the weights moved from ``origin`` down each canary's gradient.
+
+        It is the inner product of the way with the gradient of each canary at the first model.
+        """
+        layers = zip(gradient_at_first, origin, last, strict=True)
         return sum(((x @ (before - after)) * e).sum(axis=1) for (x, e), before, after in layers)
 
     return {
         "loss": -loss,
         "loss against a reference": reference_loss - loss,
-        "gradient norm": -norms(end),
+        "gradient norm": -norms(gradient_at_last),
         "alignment": along(first),
         "alignment against a reference": along(reference),
     }
