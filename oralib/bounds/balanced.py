@@ -23,9 +23,11 @@ from oralib.ground.types import Array
 
 __all__ = ["Balanced"]
 
-#: Larger terms than exp(600) would overflow; none of them is ever the least.
+#: Terms are capped here, at exp(600), well below overflow; the term of t = 0 is 1, so none of these
+#: is the least.
 _LARGEST_LOG = 600.0
-#: No bound is larger than this; a count that would allow one has more guesses than a double can.
+#: No bound is larger than this; a count that would allow one has more guesses than a double can
+#: hold.
 LARGEST = 100.0
 
 
@@ -130,19 +132,21 @@ class Balanced(Rule):
 
 @lru_cache(maxsize=64)
 def _flips(v: int, r: int, n: int, r_in: int) -> tuple[Array, Array, NDArray[np.int64]]:
-    """Return logarithms, up to ε, of the main term after t flips and of the leak of each flip.
+    """Return ``main`` and ``leak``, logarithms of the terms of the p-value, and each flip's side.
 
-    Then for each flip whether the guess was "included" (0) or "left out" (1).
+    The main term after t flips is exp(t ε + main[t]), the leak of flip t is δ exp(t ε + leak[t]),
+    t = 0, 1, .... The side of a flip is 0 if its guess was "included", and 1 if it was "left out".
 
     Right guesses are flipped in an order that does not depend on how many of either kind are right.
-    With a right "included" and b right "left out", a + b = v, a flip of one of x right guesses of
-    R of its kind costs e^ε (R - x + 1) / x. The worst a counts, at every t.
+    Let a of the right guesses say "included", and b = v - a "left out". A flip of one of x right
+    guesses of R of its kind costs e^ε (R - x + 1) / x. The value of a with the largest cost counts,
+    for each t.
     """
     sizes = np.array([r_in, r - r_in])
     largest_right = np.minimum(sizes, n // 2)
     a = np.arange(max(0, v - largest_right[1]), min(largest_right[0], v) + 1)
     splits = [a, v - a]
-    always_possible = [int(split.min()) for split in splits]  # flips of either kind
+    least_right = [int(split.min()) for split in splits]  # of each kind, whatever a is
     flipped = [0, 0]
     cost = np.zeros(a.size)
     included = n // 2
@@ -151,19 +155,21 @@ def _flips(v: int, r: int, n: int, r_in: int) -> tuple[Array, Array, NDArray[np.
     sides: list[int] = []
     while True:
         side = int(flipped[0] * sizes[1] > flipped[1] * sizes[0])  # in proportion to the sizes
-        if flipped[side] >= always_possible[side]:
+        if flipped[side] >= least_right[side]:
             return np.array(main), np.array(leak), np.array(sides, dtype=np.int64)
         x = splits[side] - flipped[side]
         exposed = n - included if side else included
-        leak.append(np.log(exposed) + (cost - np.log(x)).max() + _log_choose(n, included))
+        leak.append(
+            np.log(exposed) + (cost - np.log(x)).max() + _log_choose_over_central(n, included)
+        )
         cost = cost + np.log((sizes[side] - x + 1) / x)
         sides.append(side)
         flipped[side] += 1
         included += 1 if side else -1
-        main.append(cost.max() + _log_choose(n, included))
+        main.append(cost.max() + _log_choose_over_central(n, included))
 
 
-def _log_choose(n: int, k: int) -> float:
+def _log_choose_over_central(n: int, k: int) -> float:
     """Return log of C(n, k) / C(n, n / 2)."""
     terms = scipy.special.gammaln([n // 2 + 1, n // 2 + 1, k + 1, n - k + 1])
     return float(terms[0] + terms[1] - terms[2] - terms[3])

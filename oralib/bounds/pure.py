@@ -59,8 +59,8 @@ class Pure(Rule):
     """The paper's bound ε'(v, r) for ε-DP, that is, δ = 0.
 
     It is proved for independent coins and at most one-way feedback. If the number of guesses was
-    fixed in advance, it is proved for all feedback except that of all other coins: each guess is
-    then right with probability at most p(ε), whatever came before it.
+    fixed in advance, it is proved also for feedback "full" and "list", as each guess is right with
+    probability at most p(ε), whatever came before it. It is not proved for "all others".
 
     >>> round(Pure().lower_bound(75, 100), 6)
     0.702214

@@ -12,11 +12,12 @@ from oralib import Training
 
 __all__ = ["FORMULA", "Bound", "Counted", "Origin", "StatedTest"]
 
-#: The version of the formulas for the numbers of guesses: each report says it, as numbers that were
-#: chosen after the guesses were seen would prove nothing.
+#: The version of the formulas for the numbers of guesses: each report states it, because numbers of
+#: guesses chosen after the scores were seen would prove nothing.
 FORMULA = 1
 
-#: Where the scores come from: canaries in the sum of the training itself, or anywhere else.
+#: Where the scores come from: ``"sum"`` if the audit made them from the noisy sums of the training,
+#: which its canaries are in; ``"scores"`` if they were given by the user.
 Origin = Literal["sum", "scores"]
 
 
@@ -38,8 +39,8 @@ class StatedTest:
     refuted
         Whether what was stated is refuted: at least ``need`` guesses are right.
     power
-        How often such an audit refutes a training with this share of the noise, by shares; empty
-        if it is not known, as of a black box.
+        For shares of the stated noise: the probability that such an audit refutes a training with
+        only that share. Empty if it is not known, as of a black box.
     """
 
     right: int
@@ -85,7 +86,8 @@ class Counted:
     beta
         How often each of the two statements may fail.
     origin
-        Where the scores come from.
+        Where the scores come from: ``"sum"`` if they were made from the noisy sums, ``"scores"`` if
+        they were given by the user.
     bound
         The lower bound on ε.
     test
@@ -101,8 +103,9 @@ class Counted:
     adjacency
         ``"add-remove"`` of one example, or ``"replace"`` by another.
     share_of_norm
-        The size of the canaries as a share of the noise of a step, both as norms: the root of the
-        expected number of canaries in a step over the norm of the noise; None if there is no sum.
+        The size of the canaries as a share of the noise of a step, both as norms:
+        sqrt(expected number of canaries in a step) / (norm of the noise). None if the scores were
+        not made from noisy sums.
     sees
         How the scores were made, in words.
     formula

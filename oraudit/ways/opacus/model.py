@@ -18,7 +18,10 @@ def unwrapped(model: Any) -> torch.nn.Module | None:
 
 
 def parameter_names(optimizer: Any, inner: torch.nn.Module | None) -> list[str]:
-    """Return the name of each private parameter in the model; its number if there is no model."""
+    """Return the name of each private parameter in the model.
+
+    A parameter is named by its number where the model has none for it, or there is no model.
+    """
     names = {}
     if inner is not None:
         names = {id(p): name for name, p in inner.named_parameters()}

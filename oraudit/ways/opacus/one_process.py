@@ -217,8 +217,9 @@ class OpacusAudit(WatchedSteps):
 
     def _check(self, content: Mapping[str, Any]) -> int:
         """Check that an audit of this model can have saved this; return its number of steps."""
-        canaries = (0, 0) if self._canaries is None else (self._canaries.n, self._canaries.weights)
-        return saved.check_content(content, self._record.names, canaries)
+        canary_count = 0 if self._canaries is None else self._canaries.n
+        weight_count = 0 if self._canaries is None else self._canaries.weights
+        return saved.check_content(content, self._record.names, canary_count, weight_count)
 
     def _take(self, content: Mapping[str, Any]) -> None:
         """Go on from a state that :meth:`_check` has accepted."""

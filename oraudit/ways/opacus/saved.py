@@ -27,7 +27,7 @@ RANK_PARTS = ("rows", "heard")
 
 
 def with_tensors(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a state with tensors in place of arrays, which ``torch.load`` takes safely."""
+    """Return a state that ``torch.load`` takes safely: with tensors in place of arrays."""
     return dict(pytree.tree_map(_as_tensor, state))
 
 
@@ -49,17 +49,23 @@ def _as_array(leaf: Any) -> Any:
         raise damaged("a tensor", "one of numbers that NumPy has", leaf.dtype) from None
 
 
+# A state may be saved within a step, when ``steps`` are finished: the step under way is steps + 1.
+# As ranks meet in each step, another rank is at most one step ahead, in steps + 2.
+
+
 def check_content(
-    content: Mapping[str, Any], names: Sequence[str], canaries: tuple[int, int]
+    content: Mapping[str, Any], names: Sequence[str], canary_count: int, weight_count: int
 ) -> int:
     """Check what an audit of tensors with these names has saved; return its number of steps.
 
-    ``canaries`` are the numbers of canaries, and of the weights of the model.
+    ``canary_count`` and ``weight_count`` are the numbers of canaries, and of the weights of the
+    model; both are 0 without canaries.
     """
     check_fields("the state", content, PARTS)
     steps = check_record(content["record"], names)
     _check_account(content["account"])
-    check_canaries(content["canaries"], *canaries, steps)
+    check_canaries(content["canaries"], canary_count, weight_count, steps)
+    # (step, norms before, norms after) of each gap between private steps
     for gap in rows("moved", content["moved"], 0, MOST_STEPS):
         step, before, after = rows("each of moved", gap, 3)
         whole("the step of moved", step, 1, steps + 1)
@@ -79,15 +85,20 @@ def _check_account(account: Any) -> None:
 
 
 def check_ranks(content: Mapping[str, Any], steps: int, shape: tuple[int, int]) -> None:
-    """Check the parts that ranks add in so many ``steps``, each with rows of this ``shape``."""
+    """Check the parts that ranks add in ``steps`` finished steps: tables, and messages.
+
+    The tables are one array (ranks, numbers told) for each step, all of this ``shape``.
+    """
     check_fields("the state", content, (*PARTS, *RANK_PARTS))
-    for row in rows("the rows of ranks", content["rows"], steps, steps + 2):
-        if getattr(row, "shape", None) != shape:
-            saved_shape = getattr(row, "shape", row)
-            raise ValueError(f"the state is of other ranks or batches: its rows have {saved_shape}")
-        reals("each of the rows of ranks", row, kinds="i")
+    for table in rows("the tables of ranks", content["rows"], steps, steps + 2):
+        if getattr(table, "shape", None) != shape:
+            saved_shape = getattr(table, "shape", table)
+            raise ValueError(
+                f"the state is of other ranks or batches: its tables have {saved_shape}"
+            )
+        reals("each of the tables of ranks", table, kinds="i")
     for messages in rows("heard", content["heard"], shape[0]):
-        for message in rows("what a rank was heard of", messages, 0, MOST_STEPS):
+        for message in rows("the messages of a rank", messages, 0, MOST_STEPS):
             _check_message(message, steps)
 
 
@@ -96,5 +107,5 @@ def _check_message(message: Any, steps: int) -> None:
     whole("the step of a message", message["step"], 1, steps + 2)
     for event in rows("events heard", message["events"], 0, MOST_STEPS):
         check_event("an event heard", event, steps + 1)
-    for cause in rows("causes heard", message["causes"], 0, MOST_STEPS):
-        check_causes("a cause heard", cause)
+    for causes in rows("causes heard", message["causes"], 0, MOST_STEPS):
+        check_causes("causes heard", causes)
