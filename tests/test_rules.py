@@ -206,6 +206,48 @@ def test_p_values_are_those_of_the_twins(rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
+def test_p_values_elsewhere_are_those_of_the_twins(rule):
+    """At other counts than that of the row: few guesses, and all of them right."""
+    (v, r, n, delta), _, (epsilon, _), twin = TABLE[rule]
+    for right, guesses in ((v // 2, r // 2), (r // 2, r // 2), (r, r)):
+        if isinstance(rule, Balanced) and guesses != r:
+            continue  # its twin is for as many guesses "included" as the row has
+        found = rule.p_value(right, guesses, epsilon=epsilon, n=n, delta=delta, beta=BETA)
+        assert found == pytest.approx(twin(right, guesses, n, epsilon, delta), rel=1e-6)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("beta", [0.2, 0.01])
+def test_bounds_and_p_values_agree_at_other_levels(rule, beta):
+    """The p-value of a reported bound is at most β, whatever β is, and the bound is finite."""
+    (v, r, n, delta), _, _, _ = TABLE[rule]
+    for right in (v, r):
+        bound = rule.lower_bound(right, r, n=n, delta=delta, beta=beta)
+        assert np.isfinite(bound)
+        if bound > 0:
+            just_below = bound * (1 - 1e-9)
+            p_value = rule.p_value(right, r, epsilon=just_below, n=n, delta=delta, beta=beta)
+            assert p_value <= beta * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_set_ups_without_a_bound_are_refused(rule):
+    """Nobody may know all other elements, and balanced coins have a rule of their own."""
+    for delta in (0.0, 1e-5):
+        for r_fixed in (True, False):
+            told = Counts(75, 100, n=1000, r_fixed=r_fixed, feedback="all others")
+            assert not rule.proved_for(told, delta)
+        balanced = Counts(75, 100, n=1000, r_fixed=True, coins="balanced", r_in=50)
+        assert rule.proved_for(balanced, delta) == isinstance(rule, Balanced)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_are_frozen(rule):
+    with pytest.raises(AttributeError):
+        rule.name = "another name"
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_bounds_are_where_the_twins_reach_beta(rule):
     """Only the certified bound is a multiple of 0.001, with a margin."""
     (v, r, n, delta), bound, _, twin = TABLE[rule]
