@@ -369,3 +369,15 @@ def check_odd_arguments(name, function, arguments):
         else:
             if name not in NAN_IS_AN_ANSWER:
                 assert not np.isnan(numbers_of(result)).any(), (argument, odd, result)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in CALLS if name in {*mechanisms.__all__, *guessers.__all__}]
+)
+def test_mechanisms_and_guessers_check_their_fields(name):
+    """A word, nan or nothing in place of a number is refused when they are made."""
+    kind = getattr(oralib, name)
+    for argument in CALLS[name]:
+        for odd in ("x", np.nan, None):
+            with pytest.raises((ValueError, TypeError), match=argument):
+                kind(**{**CALLS[name], argument: odd})
